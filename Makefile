@@ -1,0 +1,50 @@
+# Everything runs in .venv, which the first command makes. Needed: Python 3.11 or newer, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types layers unit format bench lock clean
+
+help: ## Show what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Simulate the paper's data, fit every encoder, print the table, draw the picture
+	@$(BIN)/python examples/demo.py
+
+test: lint types layers unit ## Check style, types, layers, and run all tests with coverage
+
+lint: $(READY) ## Check style
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(READY) ## Check types (mypy --strict)
+	@$(BIN)/mypy --strict
+
+layers: $(READY) ## Check that each layer imports only what stands below it
+	@$(BIN)/lint-imports
+
+unit: $(READY) ## Run tests and doctests, branch coverage at least 95 %
+	@$(BIN)/pytest --cov --cov-report=term
+
+format: $(READY) ## Rewrite the code in our style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## Measure speed and memory against peers (about 15 minutes)
+	@$(BIN)/python -m benchmarks
+
+lock: $(READY) ## Write the installed versions to constraints.txt
+	@$(BIN)/pip freeze --exclude-editable | grep -v ' @ ' > constraints.txt
+
+clean: ## Remove the environment and everything that was made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage demo_output
+
+# The stamp makes the second run quiet; a change of the dependencies installs again.
+$(READY): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once, about a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --constraint constraints.txt
+	@touch $@

@@ -1,0 +1,38 @@
+"""Sufficient representations for high-cardinality categorical variables.
+
+A category that acts on the target only through a hidden state is replaced by a short vector that is
+built from the other covariates and keeps all predictive information (Johannemann, Hadad, Athey and
+Wager, *Sufficient Representations for Categorical Variables*).
+"""
+
+from __future__ import annotations
+
+from sufrep.encoders import (
+    ContrastEncoder,
+    FisherEncoder,
+    LowRankEncoder,
+    MeansEncoder,
+    MNLEncoder,
+    PermutationEncoder,
+    SparseLowRankEncoder,
+    load,
+    make_encoder,
+)
+from sufrep.moments import GroupMoments
+from sufrep.representation import Representation
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ContrastEncoder",
+    "FisherEncoder",
+    "GroupMoments",
+    "LowRankEncoder",
+    "MNLEncoder",
+    "MeansEncoder",
+    "PermutationEncoder",
+    "Representation",
+    "SparseLowRankEncoder",
+    "load",
+    "make_encoder",
+]

@@ -1,0 +1,194 @@
+"""One pass over the rows that yields the moments of every level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from sufrep._combine import ratio
+from sufrep.errors import InfiniteValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sufrep._arrays import Array, Codes, Columns, Floats, Mask
+
+# Rows that are worked on together: 20 columns of them about fill a second-level cache.
+_CHUNK = 1 << 15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """The fields of :class:`sufrep.GroupMoments` that come from rows, for levels without rows too."""
+
+    count: Codes
+    weight: Floats
+    observed: Floats
+    mean: Floats
+    squares: Floats | None = None
+    complete_weight: Floats | None = None
+    complete_mean: Floats | None = None
+    scatter: Floats | None = None
+
+
+def accumulate(
+    codes: Codes,
+    columns: Columns,
+    n_levels: int,
+    *,
+    names: Sequence[str],
+    weights: Floats | None = None,
+    order: Literal[1, 2],
+) -> Sums:
+    """Sum up the columns by level; the parameters are those of ``GroupMoments.from_columns``."""
+    bins = _bins(codes, weights, n_levels)
+    work = _Accumulator(bins, columns, n_levels, weights, order, _null_columns(columns, names))
+    # Every chunk costs a look at each level, so it has at least as many rows as there are levels.
+    for rows in _chunks(len(bins), max(_CHUNK, n_levels)):
+        work.add(rows)
+    return work.finish()
+
+
+def _bins(codes: Codes, weights: Floats | None, n_levels: int) -> Codes:
+    """Send rows that do not count to a bin of their own behind the levels."""
+    out = codes < 0
+    if weights is not None:
+        out |= weights == 0
+    return np.where(out, n_levels, codes) if out.any() else codes
+
+
+def _chunks(n_rows: int, size: int) -> Iterator[slice]:
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def _null_columns(columns: Columns, names: Sequence[str]) -> Mask:
+    """Tell which columns hold nulls (NaN); infinite values are refused."""
+    totals = np.zeros(len(columns))
+    with np.errstate(invalid="ignore", over="ignore"):
+        for rows in _chunks(len(columns[0]) if len(columns) else 0, _CHUNK):
+            totals += [np.sum(column[rows], dtype=np.float64) for column in columns]
+    suspect = ~np.isfinite(totals)
+    for j in np.flatnonzero(suspect).tolist():
+        infinite = np.isinf(columns[j])
+        if infinite.any():
+            raise InfiniteValueError(names[j], int(infinite.sum()), int(np.argmax(infinite)))
+        suspect[j] = np.isnan(columns[j]).any()
+    return suspect
+
+
+class _Accumulator:
+    """Running sums of deviations from a pivot.
+
+    Raw sums lose their digits when a mean is large beside its spread (timestamps, prices). For means
+    one pivot a column is enough; sums of squares need one a level, for levels may lie far apart:
+    test_moments_far_from_zero, test_levels_far_apart_keep_their_spread.
+    """
+
+    def __init__(
+        self,
+        bins: Codes,
+        columns: Columns,
+        n_levels: int,
+        weights: Floats | None,
+        order: Literal[1, 2],
+        null: Mask,
+    ) -> None:
+        self.bins, self.columns, self.weights, self.null = bins, columns, weights, null
+        self.order, self.n_bins = order, n_levels + 1
+        shape = (len(columns), self.n_bins)
+        self.pivots = self._level_pivots() if order == 2 else self._column_pivots()
+        self.sums = np.zeros(shape)
+        self.lost = np.zeros(shape)  # weight of the rows where the column is null
+        if order == 2:
+            self.squares = np.zeros(shape)
+            self.raw = np.zeros((len(columns), len(columns)))
+            self.complete_sums = np.zeros(shape)
+            self.incomplete = np.zeros(self.n_bins)
+
+    def add(self, rows: slice) -> None:
+        part = self.bins[rows]
+        own = None if self.weights is None else self.weights[rows]
+        deviations = np.empty((len(self.columns), len(part)))
+        for j, column in enumerate(self.columns):
+            pivot = self.pivots[j] if self.order == 1 else self.pivots[j].take(part)
+            np.subtract(column[rows], pivot, out=deviations[j])
+        missing = np.isnan(deviations) if self.null.any() else None
+        if missing is not None:
+            deviations[missing] = 0.0
+            for j in np.flatnonzero(self.null).tolist():
+                self.lost[j] += self._totals(part, missing[j], own)
+        for j, values in enumerate(deviations):
+            self.sums[j] += self._totals(part, values, own)
+            if self.order == 2:
+                self.squares[j] += self._totals(part, values * values, own)
+        if self.order == 2:
+            self._add_scatter(part, deviations, own, missing)
+
+    def _add_scatter(self, part: Codes, deviations: Floats, own: Floats | None, missing: Mask | None) -> None:
+        """Scatter comes from rows without nulls, which therefore need sums of their own."""
+        out = part == self.n_bins - 1
+        if missing is not None:
+            incomplete: Mask = np.any(missing, axis=0)
+            deviations[:, incomplete] = 0.0
+            self.incomplete += self._totals(part, incomplete, own)
+            for j, values in enumerate(deviations):
+                self.complete_sums[j] += self._totals(part, values, own)
+        deviations[:, out] = 0.0
+        self.raw += (deviations if own is None else deviations * own) @ deviations.T
+
+    def finish(self) -> Sums:
+        levels = slice(0, self.n_bins - 1)
+        count = np.bincount(self.bins, minlength=self.n_bins)[levels]
+        weight = count.astype(np.float64)
+        if self.weights is not None:
+            weight = self._totals(self.bins, self.weights, None)[levels]
+        observed = np.maximum(weight - self.lost[:, levels], 0.0)
+        shift = ratio(self.sums[:, levels], observed)
+        mean = np.where(observed > 0, shift + self.pivots[:, levels], np.nan)
+        if self.order == 1:
+            return Sums(count, weight, observed.T.copy(), mean.T.copy())
+        squares = np.maximum(self.squares[:, levels] - observed * shift**2, 0.0)
+        complete_weight, complete_shift = weight, shift
+        if self.null.any():
+            complete_weight = np.maximum(weight - self.incomplete[levels], 0.0)
+            complete_shift = ratio(self.complete_sums[:, levels], complete_weight)
+        complete_mean = np.where(complete_weight > 0, complete_shift + self.pivots[:, levels], 0.0)
+        scatter = self.raw - (complete_shift * complete_weight) @ complete_shift.T
+        return Sums(
+            count,
+            weight,
+            observed.T.copy(),
+            mean.T.copy(),
+            squares.T.copy(),
+            complete_weight,
+            complete_mean.T.copy(),
+            scatter,
+        )
+
+    def _totals(self, part: Codes, values: Array, own: Floats | None) -> Floats:
+        weighted = values if own is None else values * own
+        return np.bincount(part, weighted, minlength=self.n_bins).astype(np.float64, copy=False)
+
+    def _column_pivots(self) -> Floats:
+        """First observed value of each column that counts, 0 where there is none; (p, 1)."""
+        pivots = np.zeros((len(self.columns), 1))
+        counts = self.bins < self.n_bins - 1
+        for j, column in enumerate(self.columns):
+            usable = counts & ~np.isnan(column) if self.null[j] else counts
+            first = int(np.argmax(usable)) if len(usable) else 0
+            if len(usable) and usable[first]:
+                pivots[j] = column[first]
+        return pivots
+
+    def _level_pivots(self) -> Floats:
+        """First observed value of each column in each level, 0 where there is none; (p, n_bins)."""
+        pivots = np.zeros((len(self.columns), self.n_bins))
+        rows = np.arange(len(self.bins))
+        for j, column in enumerate(self.columns):
+            usable = rows[~np.isnan(column)] if self.null[j] else rows
+            # Written backwards, the first row of a level is the one that stays.
+            pivots[j, self.bins[usable[::-1]]] = column[usable[::-1]]
+        return pivots

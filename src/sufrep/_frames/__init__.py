@@ -1,0 +1,20 @@
+"""Tables of every kind behind one interface; the only place that knows narwhals."""
+
+from __future__ import annotations
+
+from sufrep._frames._array import ArrayTable
+from sufrep._frames._factorize import Factorized, cross
+from sufrep._frames._frame import FrameTable, frame_from_columns, is_frame
+from sufrep._frames._table import Lookup, Table, dense
+
+__all__ = [
+    "ArrayTable",
+    "Factorized",
+    "FrameTable",
+    "Lookup",
+    "Table",
+    "cross",
+    "dense",
+    "frame_from_columns",
+    "is_frame",
+]

@@ -1,0 +1,135 @@
+"""pandas, polars and pyarrow frames as tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import narwhals as nw
+import numpy as np
+from narwhals.exceptions import DuplicateError
+
+from sufrep._frames._factorize import Factorized, factorize_series
+from sufrep._frames._table import Kind, Lookup, dense
+from sufrep.errors import ColumnNameError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sufrep._arrays import Array
+
+_TEXT = (nw.String, nw.Categorical, nw.Enum, nw.Object)
+
+
+def is_frame(X: Any) -> bool:
+    """Tell whether X is a frame of a library that narwhals knows, held in memory."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameTable:
+    """An eager frame; nothing is copied until it must be."""
+
+    frame: nw.DataFrame[Any]
+    names: tuple[str, ...]
+
+    @classmethod
+    def from_native(cls, X: Any) -> Self:
+        """Wrap a frame; its column names must differ from each other."""
+        try:
+            frame = nw.from_native(X, eager_only=True)
+        except DuplicateError as error:
+            raise ColumnNameError(
+                f"X has columns that share a name: {error}.\nHint: give every column a name of its own."
+            ) from error
+        # pandas may name columns by numbers.
+        names = tuple(str(name) for name in frame.columns)
+        return cls(frame, names)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.frame)
+
+    @property
+    def library(self) -> str:
+        """Name of the library."""
+        return str(self.frame.implementation)
+
+    def _series(self, position: int) -> nw.Series[Any]:
+        return self.frame[:, position]
+
+    def kind(self, position: int) -> Kind:
+        """Tell numbers (booleans too) from text (categories too) from the rest, such as dates."""
+        dtype = self._series(position).dtype
+        if dtype.is_numeric() or dtype == nw.Boolean:
+            return "numeric"
+        return "text" if dtype in _TEXT else "other"
+
+    def dtype(self, position: int) -> str:
+        """Name the type of a column."""
+        return str(self._series(position).dtype)
+
+    def numbers(self, position: int) -> Array:
+        """Return a numeric column as an array, NaN for null; a view where the library allows it."""
+        series = self._series(position)
+        if series.dtype.is_decimal() or (series.dtype == nw.Boolean and series.null_count()):
+            series = series.cast(nw.Float64)
+        return series.to_numpy()
+
+    def factorize(self, position: int) -> Factorized:
+        """Return the levels of a column and the code of each row."""
+        return factorize_series(self._series(position))
+
+    def append(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
+        """Return the kept columns, as they are, followed by the new ones."""
+        kept = self.frame[:, list(keep)]
+        if container == "polars":
+            return _append_polars(kept.to_polars(), lookups)
+        if container == "pandas":
+            return _append_pandas(kept.to_pandas(), lookups)
+        columns = [
+            self.numbers(position) if self.kind(position) == "numeric" else self._objects(position)
+            for position in keep
+        ]
+        return dense(columns, lookups, self.n_rows)
+
+    def _objects(self, position: int) -> Array:
+        values = np.empty(self.n_rows, dtype=object)
+        values[:] = self._series(position).to_list()
+        return values
+
+
+def _append_polars(kept: Any, lookups: Sequence[Lookup]) -> Any:
+    import polars as pl
+
+    new = []
+    for lookup in lookups:
+        columns = {name: lookup.values[:, j] for j, name in enumerate(lookup.names)}
+        table = pl.DataFrame(columns)
+        new.append(table if lookup.rows is None or not lookup.names else table[lookup.rows])
+    return pl.concat([kept, *new], how="horizontal")
+
+
+def _append_pandas(kept: Any, lookups: Sequence[Lookup]) -> Any:
+    import pandas as pd
+
+    new = [pd.DataFrame(lookup.taken(), columns=list(lookup.names), index=kept.index) for lookup in lookups]
+    return pd.concat([kept, *new], axis=1)
+
+
+def frame_from_columns(columns: Mapping[str, Any], libraries: Sequence[Any]) -> Any:
+    """Build a native frame in the first of the libraries that is installed.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+    libraries : sequence of str
+        Any of "pandas", "polars" and "pyarrow".
+    """
+    for library in libraries:
+        try:
+            return nw.from_dict(dict(columns), backend=library).to_native()
+        except ModuleNotFoundError:
+            continue
+    raise MissingDependencyError(libraries[0], "A table as a frame", "cli")

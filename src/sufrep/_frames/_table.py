@@ -1,0 +1,100 @@
+"""What an encoder asks of a table, whatever library it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scipy.sparse import csr_array
+
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._frames._factorize import Factorized
+
+Kind = Literal["numeric", "text", "other"]
+# Rows that are written together, so that both halves of the output are still in the cache.
+_CHUNK = 1 << 13
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """New columns as a small table and, for each row of the data, the row of it to take.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+    values : ndarray or csr_array, shape (n_entries, n_columns)
+    rows : ndarray of int, shape (n,), or None
+        None where ``values`` already has one row for each row of the data.
+    """
+
+    names: tuple[str, ...]
+    values: Floats | csr_array
+    rows: Codes | None = None
+
+    def taken(self, rows: slice = slice(None)) -> Any:
+        """Return the new columns of some rows; (n, n_columns)."""
+        return self.values[rows] if self.rows is None else self.values[self.rows[rows]]
+
+
+class Table(Protocol):
+    """Columns by position."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, made up (x0, x1, …) where the table has none."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    def kind(self, position: int) -> Kind:
+        """Tell whether a column is numeric (booleans too), text (or categories) or something else."""
+
+    def dtype(self, position: int) -> str:
+        """Name the column's type in the words of its library."""
+
+    def numbers(self, position: int) -> Array:
+        """Return a numeric column as a real, integer or boolean array (n,), NaN for null."""
+
+    def factorize(self, position: int) -> Factorized:
+        """Return the levels of a column and the code of each row."""
+
+    def append(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
+        """Return the kept columns followed by the new ones.
+
+        ``container`` is scikit-learn's word for the output: "default" (numpy), "pandas" or "polars".
+        """
+
+
+def dense(kept: Sequence[Array] | Array, lookups: Sequence[Lookup], n_rows: int) -> Array:
+    """Lay kept and new columns side by side in one array, of objects if a kept column is no number.
+
+    Parameters
+    ----------
+    kept : sequence of ndarray of shape (n,), or ndarray of shape (n_kept, n)
+    lookups : sequence of Lookup
+    n_rows : int
+
+    Returns
+    -------
+    ndarray, shape (n, n_kept + n_new)
+    """
+    numeric = all(column.dtype.kind in "biuf" for column in kept)
+    width = len(kept) + sum(len(lookup.names) for lookup in lookups)
+    result = np.empty((n_rows, width), dtype=np.float64 if numeric else object)
+    for start in range(0, n_rows, _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        for j, column in enumerate(kept):
+            result[rows, j] = column[rows]
+        left = len(kept)
+        for lookup in lookups:
+            right = left + len(lookup.names)
+            result[rows, left:right] = lookup.taken(rows)
+            left = right
+    return result

@@ -1,0 +1,31 @@
+"""Estimators with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._contrasts import ContrastEncoder
+from sufrep.encoders._fisher import FisherEncoder
+from sufrep.encoders._layout import NoGroupWarning
+from sufrep.encoders._low_rank import LowRankEncoder
+from sufrep.encoders._means import MeansEncoder
+from sufrep.encoders._mnl import MNLEncoder
+from sufrep.encoders._permutation import PermutationEncoder
+from sufrep.encoders._reading import UnseenLevelsWarning
+from sufrep.encoders._registry import METHODS, load, make_encoder
+from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
+
+__all__ = [
+    "METHODS",
+    "ContrastEncoder",
+    "FisherEncoder",
+    "GroupEncoder",
+    "LowRankEncoder",
+    "MNLEncoder",
+    "MeansEncoder",
+    "NoGroupWarning",
+    "PermutationEncoder",
+    "SparseLowRankEncoder",
+    "UnseenLevelsWarning",
+    "load",
+    "make_encoder",
+]

@@ -1,0 +1,432 @@
+"""What all encoders share: reading X, collecting moments, looking levels up."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from sufrep.encoders._display import describe_html, draw_levels, tabulate
+from sufrep.encoders._layout import (
+    Column,
+    Covariate,
+    Group,
+    merge_covariates,
+    read_covariates,
+    resolve_layout,
+)
+from sufrep.encoders._persistence import save_encoder
+from sufrep.encoders._reading import (
+    check_length,
+    check_weights,
+    look_up,
+    read_group,
+    read_table,
+    require_levels,
+)
+from sufrep.errors import ClashingNamesError, NoCovariateError, SparseOutputError, UnknownGroupError
+from sufrep.moments import GroupMoments
+from sufrep.representation import Representation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from sufrep._arrays import Array, Codes, Columns, Floats, Levels
+    from sufrep._frames import Factorized, Lookup, Table
+
+INFREQUENT = "infrequent"
+
+
+COMMON_PARAMETERS = """group : str, int, tuple, list of these, or None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None takes every text or
+        categorical column.
+    covariates : list of str or int, optional
+        The columns that describe the levels; by default every numeric column that is no group.
+    categorical_covariates : {"ignore", "share"}
+        With "share", text columns of at most 30 levels that are no group join the covariates, by one
+        indicator for each of their levels.
+    remainder : {"passthrough", "drop"}
+        Whether the other columns stand before the encoding in the output.
+    unseen : {"prior", "error"}
+        What a level that ``fit`` did not see gets: the weighted mean of the level vectors, or an error.
+    missing : {"level", "prior", "error"}
+        What a null in the group column is: a level of its own, a level never seen, or an error.
+    min_frequency : int or float, optional
+        Levels with fewer rows (or a smaller share of them) are pooled into one before encoding."""
+
+COMMON_ATTRIBUTES = """representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        What the tables were made from, where no more than that is needed.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Where X had names."""
+
+
+class Suffix(NamedTuple):
+    """End of an output column's name: a text, and the covariate that it is about, if any."""
+
+    text: str
+    covariate: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """What an encoder makes of a group.
+
+    Parameters
+    ----------
+    values : ndarray or csr_array, shape (n_levels, n_columns)
+    suffixes : list of Suffix
+        Names of the columns.
+    details : dict
+        More that was learnt, by the name of the fitted attribute (a dict by group) that it goes to.
+    """
+
+    values: Any
+    suffixes: list[Suffix]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The rows behind the moments, for the encoders that need them.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Position of each row's level in the moments, −1 for rows to leave out.
+    columns : sequence of ndarray, each of shape (n,)
+        The covariates; NaN is a null.
+    weights : ndarray, shape (n,), or None
+    """
+
+    codes: Codes
+    columns: Columns
+    weights: Floats | None
+
+
+def _moments_suffice(encoder: GroupEncoder) -> bool:
+    return encoder._moments_suffice
+
+
+class GroupEncoder(TransformerMixin, BaseEstimator):
+    """Base of the encoders: a function from group moments to a representation table.
+
+    A subclass says how in `_represent`, and which moments it needs in `_order`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "group": [str, Integral, tuple, list, None],
+        "covariates": [list, tuple, np.ndarray, None],
+        "categorical_covariates": [StrOptions({"ignore", "share"})],
+        "remainder": [StrOptions({"passthrough", "drop"})],
+        "unseen": [StrOptions({"prior", "error"})],
+        "missing": [StrOptions({"level", "prior", "error"})],
+        "min_frequency": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            None,
+        ],
+    }
+    _needs_covariates: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        group: Group | list[Group] | None = None,
+        *,
+        covariates: Sequence[Column] | None = None,
+        categorical_covariates: Literal["ignore", "share"] = "ignore",
+        remainder: Literal["passthrough", "drop"] = "passthrough",
+        unseen: Literal["prior", "error"] = "prior",
+        missing: Literal["level", "prior", "error"] = "level",
+        min_frequency: int | float | None = None,
+    ) -> None:
+        self.group = group
+        self.covariates = covariates
+        self.categorical_covariates = categorical_covariates
+        self.remainder = remainder
+        self.unseen = unseen
+        self.missing = missing
+        self.min_frequency = min_frequency
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            text = cls.__doc__.replace("{common parameters}", COMMON_PARAMETERS)
+            cls.__doc__ = text.replace("{common attributes}", COMMON_ATTRIBUTES)
+
+    @abstractmethod
+    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
+        """Make a vector of every level."""
+
+    @property
+    def _order(self) -> Literal[1, 2]:
+        """Order of the moments that `_represent` needs."""
+        return 1
+
+    @property
+    def _moments_suffice(self) -> bool:
+        """Whether `_represent` does without rows, so that ``partial_fit`` is possible."""
+        return True
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn a vector for every level of every group column.
+
+        Parameters
+        ----------
+        X : frame (pandas, polars, pyarrow) or array-like, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,), optional
+            The target; only the encoders that say so use it.
+        sample_weight : array-like, shape (n_samples,), optional
+            Frequencies: a weight of 2 is a row that came twice, one of 0 a row that is absent.
+
+        Returns
+        -------
+        self
+        """
+        self._learn(X, y, sample_weight, reset=True)
+        return self
+
+    @available_if(_moments_suffice)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one more chunk of rows; any chunks give what ``fit`` gives on all of them.
+
+        The parameters are those of ``fit``. The first chunk decides which columns are groups and
+        covariates.
+        """
+        self._learn(X, y, sample_weight, reset=not hasattr(self, "moments_"))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Replace the group columns by the vectors of their levels.
+
+        Parameters
+        ----------
+        X : frame or array-like, shape (n_samples, n_features)
+            The columns that ``fit`` saw.
+
+        Returns
+        -------
+        ndarray, shape (n_samples, n_features_out), or what ``set_output`` says
+            The columns that pass through, then the vectors. Order of the rows and index are kept.
+        """
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False)
+        factors = [read_group(table, columns, self.missing) for columns in self.layout_.groups]
+        return self._append(table, self._look_up(factors))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit and transform the same rows; parameters as in ``fit``, result as in ``transform``."""
+        table, factors = self._learn(X, y, sample_weight, reset=True)
+        return self._append(table, self._look_up(factors))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the output columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the input columns, where ``fit`` saw an array without names.
+
+        Returns
+        -------
+        ndarray of str objects, shape (n_features_out,)
+        """
+        check_is_fitted(self)
+        names = [str(name) for name in _check_feature_names_in(self, input_features)]
+        kept = [names[position] for position in self.layout_.kept]
+        new = self._new_columns(names, self.suffixes_, self.covariates_)
+        return np.asarray([*kept, *chain.from_iterable(new.values())], dtype=object)
+
+    def table(
+        self, group: str | None = None, *, library: Literal["pandas", "polars", "pyarrow"] | None = None
+    ) -> Any:
+        """Return the representation of a group as a frame: level, weight, vector.
+
+        Parameters
+        ----------
+        group : str, optional
+            Name of the group; may be left out if there is only one.
+        library : {"pandas", "polars", "pyarrow"}, optional
+            Kind of the frame; by default pandas if installed, else polars, else pyarrow.
+        """
+        name, representation = self._one_group(group)
+        columns = self.layout_.groups[list(self.representations_).index(name)]
+        return tabulate(representation, [self.layout_.names[column] for column in columns], library)
+
+    def plot(self, group: str | None = None) -> Any:
+        """Draw the levels of a group in the plane, labelled; an Altair chart.
+
+        Vectors of more than two entries are shown by their first two principal components.
+        """
+        return draw_levels(*self._one_group(group))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the encoder to a file that holds no code; `sufrep.load` reads it back.
+
+        The file is complete or not there at all: it is written under another name and then renamed.
+        """
+        check_is_fitted(self)
+        save_encoder(self, path)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Table, list[Factorized]]:
+        """Collect the moments of X, add them to earlier ones unless ``reset``, and represent them."""
+        table = read_table(self, X, reset=reset)
+        check_length(y, table.n_rows)
+        weights = check_weights(sample_weight, table.n_rows)
+        if reset:
+            self.layout_ = resolve_layout(
+                table,
+                group=self.group,
+                covariates=self.covariates,
+                share_text=self.categorical_covariates == "share",
+                keep=self.remainder == "passthrough",
+            )
+        factors = [read_group(table, columns, self.missing) for columns in self.layout_.groups]
+        found, columns = self._describe(table, y, reset=reset)
+        covariates = found if reset else merge_covariates(self.covariates_, found)
+        moments: dict[str, GroupMoments] = {}
+        learnt: dict[str, Vectors] = {}
+        for name, factor in zip(self.layout_.group_names(table.names), factors, strict=True):
+            require_levels(factor, name)
+            part = self._collect(factor, found, columns, weights)
+            if not reset:
+                names = [covariate.name(self.layout_.names) for covariate in covariates]
+                part = self.moments_[name].expand(names) + part.expand(names)
+            rows = None if self._moments_suffice else Rows(factor.codes, columns, weights)
+            moments[name], learnt[name] = part, self._represent_group(part, rows, factor.levels)
+        self._remember(covariates, moments, learnt)
+        return table, factors
+
+    def _collect(
+        self, factor: Factorized, covariates: Sequence[Covariate], columns: Columns, weights: Floats | None
+    ) -> GroupMoments:
+        names = [covariate.name(self.layout_.names) for covariate in covariates]
+        return GroupMoments.from_columns(
+            factor.codes, columns, factor.levels, covariates=names, weights=weights, order=self._order
+        )
+
+    def _remember(
+        self,
+        covariates: list[Covariate],
+        moments: dict[str, GroupMoments],
+        learnt: dict[str, Vectors],
+    ) -> None:
+        """Set the fitted attributes, when everything has worked out."""
+        suffixes = {name: vectors.suffixes for name, vectors in learnt.items()}
+        new = self._new_columns(self.layout_.names, suffixes, covariates)
+        kept = [self.layout_.names[position] for position in self.layout_.kept]
+        twice = [name for name, times in Counter(chain(kept, *new.values())).items() if times > 1]
+        if twice:
+            raise ClashingNamesError(twice)
+        self.covariates_, self.suffixes_ = covariates, suffixes
+        self.representations_ = {
+            name: Representation.from_values(
+                moments[name].levels, vectors.values, new[name], weight=moments[name].weight
+            )
+            for name, vectors in learnt.items()
+        }
+        if self._moments_suffice:
+            self.moments_ = moments
+        for attribute in {attribute for vectors in learnt.values() for attribute in vectors.details}:
+            details = {name: vectors.details[attribute] for name, vectors in learnt.items()}
+            setattr(self, attribute, details)
+
+    def _describe(self, table: Table, y: Any, *, reset: bool) -> tuple[list[Covariate], Columns]:  # noqa: ARG002
+        """Return what describes the levels: the covariates and their columns."""
+        if not (self._needs_covariates and self.layout_.groups):
+            return [], []
+        found, columns = read_covariates(table, self.layout_)
+        if not found:
+            raise NoCovariateError(len(table.names), self.layout_.group_names(table.names))
+        return found, columns
+
+    def _represent_group(self, moments: GroupMoments, rows: Rows | None, levels: Levels) -> Vectors:
+        """Represent one group, its rare levels pooled; ``levels`` are those that rows count in."""
+        kept, place = self._pool_rare(moments)
+        if rows is not None:
+            known = dict(zip(moments.levels.tolist(), place.tolist(), strict=True))
+            codes = np.fromiter((*(known.get(level, -1) for level in levels), -1), dtype=np.intp)
+            rows = replace(rows, codes=codes[rows.codes])
+        vectors = self._represent(kept, rows)
+        return replace(vectors, values=vectors.values[place])
+
+    def _pool_rare(self, moments: GroupMoments) -> tuple[GroupMoments, Codes]:
+        """Pool the levels below ``min_frequency``; also return where each level went."""
+        everywhere = np.arange(moments.n_levels)
+        if self.min_frequency is None:
+            return moments, everywhere
+        least = self.min_frequency
+        if isinstance(least, Real) and not isinstance(least, Integral):
+            least = least * moments.total_weight
+        rare = moments.weight < least
+        if rare.sum() < 2:
+            return moments, everywhere
+        return moments.pool(rare, INFREQUENT), np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
+
+    def _look_up(self, factors: Sequence[Factorized]) -> list[Lookup]:
+        return [
+            look_up(representation, factor, representation.columns, name, self.unseen)
+            for (name, representation), factor in zip(self.representations_.items(), factors, strict=True)
+        ]
+
+    def _append(self, table: Table, lookups: Sequence[Lookup]) -> Any:
+        """Put the kept columns and the new ones together."""
+        kept = self.layout_.kept
+        if not any(sparse.issparse(lookup.values) for lookup in lookups):
+            return table.append(kept, lookups, _get_output_config("transform", self)["dense"])
+        text = [table.names[position] for position in kept if table.kind(position) != "numeric"]
+        if text:
+            raise SparseOutputError(text)
+        blocks = [sparse.csr_array(table.append(kept, [], "default"))]
+        return sparse.hstack([*blocks, *(lookup.taken() for lookup in lookups)], format="csr")
+
+    def _new_columns(
+        self,
+        names: Sequence[str],
+        suffixes: dict[str, list[Suffix]],
+        covariates: Sequence[Covariate],
+    ) -> dict[str, list[str]]:
+        """Name the new columns of each group, given the names of the input columns."""
+        described = [covariate.name(names) for covariate in covariates]
+        return {
+            group: [
+                f"{label}_{suffix.text}" + ("" if suffix.covariate is None else described[suffix.covariate])
+                for suffix in suffixes[group]
+            ]
+            for group, label in zip(suffixes, self.layout_.group_names(names), strict=True)
+        }
+
+    def _one_group(self, group: str | None) -> tuple[str, Representation]:
+        check_is_fitted(self)
+        known = list(self.representations_)
+        name = known[0] if group is None and len(known) == 1 else group
+        if name not in self.representations_:
+            raise UnknownGroupError(name, known)
+        return name, self.representations_[name]
+
+    def _html_repr(self) -> str:
+        return describe_html(super()._html_repr(), getattr(self, "representations_", {}))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = self.group is not None
+        return tags

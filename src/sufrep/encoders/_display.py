@@ -1,0 +1,102 @@
+"""A representation for people: as a frame, as a picture, as HTML."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from sufrep import _charts
+from sufrep._frames import frame_from_columns
+from sufrep._levels import level_label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sufrep._arrays import Floats
+    from sufrep.representation import Representation
+
+_LIBRARIES = ("pandas", "polars", "pyarrow")
+
+
+def tabulate(representation: Representation, group_columns: Sequence[str], library: str | None) -> Any:
+    """Return a frame with the levels (one column for each that is crossed), weights and vectors."""
+    levels = representation.levels.tolist()
+    if len(group_columns) == 1:
+        columns: dict[str, Any] = {group_columns[0]: _one_type(levels)}
+    else:
+        columns = {name: _one_type([level[j] for level in levels]) for j, name in enumerate(group_columns)}
+    columns["weight"] = representation.weight
+    values = _dense(representation)
+    columns |= {name: values[:, j] for j, name in enumerate(representation.columns)}
+    return frame_from_columns(columns, _LIBRARIES if library is None else (library,))
+
+
+def draw_levels(group: str, representation: Representation) -> Any:
+    """Draw the levels in the plane of their first two entries or principal components."""
+    values = _dense(representation)
+    titles = list(representation.columns[:2])
+    if values.shape[1] > 2:
+        values, titles = principal_plane(values, representation.weight)
+    plane = np.zeros((len(values), 2))
+    plane[:, : values.shape[1]] = values
+    return _charts.labelled_points(
+        labels=[level_label(level) for level in representation.levels],
+        points=plane,
+        sizes=representation.weight,
+        titles=(titles + [""] * 2)[:2],
+        title=f"{group}: {representation.n_levels} levels",
+    )
+
+
+def principal_plane(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
+    """Project standardised vectors (n_levels, k) on the plane in which they differ most; (n_levels, 2)."""
+    share = weight / weight.sum()
+    centred = values - share @ values
+    spread = np.sqrt(share @ centred**2)
+    scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+    _, singular, right = np.linalg.svd(np.sqrt(share)[:, None] * scaled, full_matrices=False)
+    # The largest entry of each axis points up, so that the picture does not flip between machines.
+    right *= np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])[:, None]
+    total = max(float((singular**2).sum()), np.finfo(float).tiny)
+    titles = [f"component {j + 1} ({singular[j] ** 2 / total:.0%} of the variance)" for j in range(2)]
+    return scaled @ right[:2].T, titles
+
+
+def describe_html(estimator: str, representations: Mapping[str, Representation]) -> str:
+    """Add the size and the first levels of each representation to the HTML of an estimator."""
+    return estimator + "".join(_group_html(name, table) for name, table in representations.items())
+
+
+def _group_html(name: str, table: Representation, n_shown: int = 5) -> str:
+    shown = min(n_shown, table.n_levels)
+    head = "".join(f"<th>{escape(column)}</th>" for column in ("level", "weight", *table.columns[:n_shown]))
+    values = table.values[:shown]
+    values = values.toarray() if sparse.issparse(values) else values
+    rows = "".join(
+        f"<tr><th>{escape(level_label(table.levels[i]))}</th><td>{table.weight[i]:g}</td>"
+        + "".join(f"<td>{value:.4g}</td>" for value in values[i][:n_shown])
+        + "</tr>"
+        for i in range(shown)
+    )
+    size = f"{escape(name)}: {table.n_levels:,} levels x {len(table.columns)} columns"
+    return (
+        f"<details><summary>{size}</summary><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{rows}</tbody></table></details>"
+    )
+
+
+def _dense(representation: Representation) -> Floats:
+    values: Any = representation.values
+    table: Floats = values.toarray() if sparse.issparse(representation.values) else values
+    return table
+
+
+def _one_type(levels: list[Any]) -> list[Any]:
+    """Frames hold one type a column: levels of several become text, null stays null."""
+    types = {type(level) for level in levels if level is not None}
+    if len(types) <= 1 or types <= {int, float}:
+        return levels
+    return [None if level is None else level_label(level) for level in levels]

@@ -1,0 +1,151 @@
+"""Which columns of a table are groups, which are covariates and which pass through."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from sufrep._levels import level_label
+from sufrep.errors import NotNumericError, UnknownColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Columns
+    from sufrep._frames import Table
+
+Column: TypeAlias = str | int
+Group: TypeAlias = Column | tuple[Column, ...]
+
+# A text column with more levels than this passes through instead of joining as shares.
+MOST_SHARES = 30
+
+
+class NoGroupWarning(UserWarning):
+    """A frame holds no text column and no group was named, so nothing is encoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Roles of the columns of X, by position.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of all columns.
+    groups : tuple of tuple of int
+        The column of each group, or the columns that are crossed to make it.
+    covariates : tuple of int
+        Numeric columns that describe the levels.
+    shares : tuple of int
+        Text columns whose levels join as covariates, one indicator each.
+    kept : tuple of int
+        Columns that pass through.
+    """
+
+    names: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    covariates: tuple[int, ...]
+    shares: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    def group_names(self, names: Sequence[str]) -> list[str]:
+        """Names of the groups, crossed columns joined by a colon."""
+        return [":".join(names[position] for position in group) for group in self.groups]
+
+
+@dataclass(frozen=True, slots=True)
+class Covariate:
+    """A covariate: a column of X (or the target), or the indicator of one of its levels."""
+
+    position: int | None
+    level: str | None = None
+
+    def name(self, names: Sequence[str]) -> str:
+        """Name it, given the names of the columns of X."""
+        name = "target" if self.position is None else names[self.position]
+        return name if self.level is None else f"{name}={self.level}"
+
+
+def resolve_layout(
+    table: Table,
+    *,
+    group: Group | Sequence[Group] | None,
+    covariates: Sequence[Column] | None,
+    share_text: bool,
+    keep: bool,
+) -> Layout:
+    """Give every column its roles, or say which name is unknown."""
+    names, everything = table.names, range(len(table.names))
+    groups = _text_groups(table) if group is None else _named_groups(names, group)
+    used = {position for columns in groups for position in columns}
+    free = [position for position in everything if position not in used]
+    if covariates is None:
+        chosen = [position for position in free if table.kind(position) == "numeric"]
+    else:
+        chosen = [_position(names, column, "covariates") for column in covariates]
+        for position in chosen:
+            if table.kind(position) != "numeric":
+                raise NotNumericError(names[position], table.dtype(position))
+    shares: list[int] = []
+    if share_text:
+        text = [position for position in free if table.kind(position) == "text"]
+        shares = [position for position in text if len(table.factorize(position).levels) <= MOST_SHARES]
+    return Layout(names, groups, tuple(chosen), tuple(shares), tuple(free) if keep else ())
+
+
+def read_covariates(table: Table, layout: Layout) -> tuple[list[Covariate], Columns]:
+    """Return the covariates and their columns; null is a level of a text column like any other."""
+    found = [Covariate(position) for position in layout.covariates]
+    columns = [table.numbers(position) for position in layout.covariates]
+    for position in layout.shares:
+        factor = table.factorize(position).with_missing_level()
+        indicators = [Covariate(position, level_label(level)) for level in factor.levels]
+        for code in sorted(range(len(indicators)), key=lambda code: _indicator_order(indicators[code])):
+            found.append(indicators[code])
+            columns.append(factor.codes == code)
+    return found, columns
+
+
+def merge_covariates(old: Sequence[Covariate], new: Sequence[Covariate]) -> list[Covariate]:
+    """Unite the covariates of two chunks: columns in their order, then indicators sorted."""
+    columns = [covariate for covariate in old if covariate.level is None]
+    indicators = {covariate for covariate in (*old, *new) if covariate.level is not None}
+    return columns + sorted(indicators, key=_indicator_order)
+
+
+def _indicator_order(covariate: Covariate) -> tuple[int, str]:
+    return covariate.position or 0, covariate.level or ""
+
+
+def _text_groups(table: Table) -> tuple[tuple[int, ...], ...]:
+    found = [position for position in range(len(table.names)) if table.kind(position) == "text"]
+    if not found and hasattr(table, "frame"):
+        warnings.warn(
+            "group=None takes the text columns, but X has none: nothing is encoded.\n"
+            "Hint: name the column, for instance group='zipcode', if its levels are stored as numbers.",
+            NoGroupWarning,
+            stacklevel=5,
+        )
+    return tuple((position,) for position in found)
+
+
+def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple[tuple[int, ...], ...]:
+    listed: Sequence[Any] = group if isinstance(group, list) else [group]
+    found = []
+    for entry in listed:
+        columns = entry if isinstance(entry, tuple) else (entry,)
+        found.append(tuple(_position(names, column, "group") for column in columns))
+    return tuple(dict.fromkeys(found))
+
+
+def _position(names: Sequence[str], column: Column, parameter: str) -> int:
+    if isinstance(column, (int, np.integer)):
+        if -len(names) <= column < len(names):
+            return int(column) % len(names)
+    elif column in names:
+        return names.index(column)
+    raise UnknownColumnError(parameter, column, names)

@@ -1,0 +1,139 @@
+"""Levels by the leading directions of their means (algorithm 2 of the paper)."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.errors import TooManyComponentsError
+from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
+from sufrep.solvers.scales import within_covariance, within_scale
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Floats
+    from sufrep.encoders._layout import Column, Group
+    from sufrep.moments import GroupMoments
+
+
+class LowRankEncoder(GroupEncoder):
+    """Represent each level by its row of the first k left singular vectors of the means matrix.
+
+    Assumption (lemma 3 of the paper): as for `MeansEncoder`, with k hidden states. The matrix of the
+    means (levels × covariates) then has rank k, and its first k left singular vectors lose nothing.
+    As in the paper it is neither centred nor weighted.
+
+    Parameters
+    ----------
+    {common parameters}
+    n_components : int or "auto"
+        Number k of vectors, at most the number of covariates; those beyond the number of levels are
+        zero. "auto" counts the singular values that stand above noise: where levels do not differ,
+        the means, whitened by the covariance within levels and scaled by the square root of the
+        level's weight, are standard normal noise, whose largest singular value is known (the
+        Tracy–Widom law, 95 % quantile). It needs no target; at least one component is kept.
+    standardize : bool
+        Divide each covariate by its pooled standard deviation within levels first, so that the
+        result does not depend on units.
+
+    Attributes
+    ----------
+    {common attributes}
+    singular_values_ : dict of str to ndarray, shape (min(n_levels, n_covariates),)
+        All singular values of the means matrix.
+
+    Examples
+    --------
+    Choosing k by cross-validation, with scikit-learn's own tools:
+
+    >>> import numpy as np, pandas as pd
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sufrep import LowRankEncoder, SparseLowRankEncoder
+    >>> rng = np.random.default_rng(0)
+    >>> state = rng.integers(0, 2, 400)
+    >>> X = pd.DataFrame(rng.normal(size=(400, 3)) + 2 * state[:, None], columns=["a", "b", "c"])
+    >>> X["shop"] = [f"shop {s + 2 * i}" for s, i in zip(state, rng.integers(0, 10, 400))]
+    >>> y = 3 * state + rng.normal(size=400)
+    >>> pipeline = make_pipeline(LowRankEncoder("shop"), HistGradientBoostingRegressor(random_state=0))
+    >>> search = GridSearchCV(pipeline, {"lowrankencoder__n_components": [1, 2, 3]}, cv=3).fit(X, y)
+    >>> search.best_params_["lowrankencoder__n_components"] in (1, 2, 3)
+    True
+
+    and likewise k and the sparsity together:
+
+    >>> pipeline = make_pipeline(SparseLowRankEncoder("shop"), HistGradientBoostingRegressor(random_state=0))
+    >>> grid = {
+    ...     "sparselowrankencoder__n_components": [1, 2],
+    ...     "sparselowrankencoder__alpha": [0.0, 0.1],
+    ... }
+    >>> search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
+    >>> bool(search.best_score_ > 0.3)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "standardize": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        group: Group | list[Group] | None = None,
+        *,
+        covariates: Sequence[Column] | None = None,
+        categorical_covariates: Literal["ignore", "share"] = "ignore",
+        remainder: Literal["passthrough", "drop"] = "passthrough",
+        unseen: Literal["prior", "error"] = "prior",
+        missing: Literal["level", "prior", "error"] = "level",
+        min_frequency: int | float | None = None,
+        n_components: int | Literal["auto"] = "auto",
+        standardize: bool = True,
+    ) -> None:
+        super().__init__(
+            group,
+            covariates=covariates,
+            categorical_covariates=categorical_covariates,
+            remainder=remainder,
+            unseen=unseen,
+            missing=missing,
+            min_frequency=min_frequency,
+        )
+        self.n_components = n_components
+        self.standardize = standardize
+
+    @property
+    def _order(self) -> Literal[1, 2]:
+        return 2 if self.standardize or self.n_components == "auto" else 1
+
+    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
+        matrix = means_matrix(moments, standardize=self.standardize)
+        k = count_components(moments, self.n_components)
+        result = left_singular_vectors(matrix, k)
+        suffixes = [Suffix(f"u{j + 1}") for j in range(k)]
+        return Vectors(result.vectors, suffixes, {"singular_values_": result.singular_values})
+
+
+def means_matrix(moments: GroupMoments, *, standardize: bool) -> Floats:
+    """The means of the levels, on the scale of the spread within them if asked for; (n_levels, p)."""
+    mean = moments.filled_mean()
+    return mean / within_scale(moments) if standardize else mean
+
+
+def count_components(moments: GroupMoments, n_components: int | Literal["auto"]) -> int:
+    """The number of components asked for, or the number that stand above noise."""
+    n_covariates = len(moments.covariates)
+    if isinstance(n_components, str):
+        scale = within_scale(moments)
+        covariance = within_covariance(moments) / np.outer(scale, scale)
+        return n_components_above_noise(moments.filled_mean() / scale, moments.weight, covariance)
+    if n_components > n_covariates:
+        raise TooManyComponentsError(n_components, n_covariates)
+    return n_components

@@ -1,0 +1,171 @@
+"""Levels by their multinomial logit coefficients (algorithm 4 of the paper)."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.solvers.discriminant import linear_discriminant
+from sufrep.solvers.multinomial import fit_multinomial
+from sufrep.solvers.scales import overall_scale, within_freedom
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Floats
+    from sufrep.encoders._layout import Column, Group
+    from sufrep.moments import GroupMoments
+
+
+class MNLEncoder(GroupEncoder):
+    """Represent each level by the intercept and slopes of a logit that predicts it from the covariates.
+
+    Assumption (lemma 4 of the paper): as for `MeansEncoder`, and P(G = g | X = x) is a multinomial
+    logit in x. Its coefficients determine E[X | G = g], hence P(L | G = g). They minimise
+
+        Σ_i −log Λ(g_i | x_i) + penalty/2 · ‖slopes‖²,
+
+    the intercept being free (scikit-learn's ``C`` is 1/penalty). Coefficients are in the units of the
+    covariates; intercepts have mean 0 over the levels. Nulls in the covariates count as their mean.
+
+    Parameters
+    ----------
+    {common parameters}
+    solver : {"lbfgs", "lda"}
+        "lbfgs" solves the problem above exactly, from the rows. "lda" takes the closed form that holds
+        where covariates are normal with one covariance within all levels; it needs the moments only,
+        so it is much faster and has ``partial_fit``. There ``penalty`` is the number of made-up rows
+        that pull the covariance within levels towards a diagonal one.
+    penalty : float
+    standardize : bool
+        Penalise the slopes of covariates divided by their standard deviation, so that the result does
+        not depend on units.
+    max_iter : int
+        Most iterations of "lbfgs".
+
+    Attributes
+    ----------
+    {common attributes}
+    iterations_ : dict of str to int
+        Iterations that "lbfgs" took for each group; ``n_iter_`` is the largest.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sufrep import MNLEncoder
+    >>> shops = pd.DataFrame({"shop": list("aabbcc"), "price": [1.0, 2, 8, 9, 4, 5]})
+    >>> encoder = MNLEncoder("shop").fit(shops)
+    >>> encoder.table(library="pandas").round(2)
+      shop  weight  shop_intercept  shop_slope_price
+    0    a     2.0            1.92             -0.41
+    1    b     2.0           -2.18              0.40
+    2    c     2.0            0.26              0.01
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        "solver": [StrOptions({"lbfgs", "lda"})],
+        "penalty": [Interval(Real, 0, None, closed="left")],
+        "standardize": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        group: Group | list[Group] | None = None,
+        *,
+        covariates: Sequence[Column] | None = None,
+        categorical_covariates: Literal["ignore", "share"] = "ignore",
+        remainder: Literal["passthrough", "drop"] = "passthrough",
+        unseen: Literal["prior", "error"] = "prior",
+        missing: Literal["level", "prior", "error"] = "level",
+        min_frequency: int | float | None = None,
+        solver: Literal["lbfgs", "lda"] = "lbfgs",
+        penalty: float = 1.0,
+        standardize: bool = True,
+        max_iter: int = 1000,
+    ) -> None:
+        super().__init__(
+            group,
+            covariates=covariates,
+            categorical_covariates=categorical_covariates,
+            remainder=remainder,
+            unseen=unseen,
+            missing=missing,
+            min_frequency=min_frequency,
+        )
+        self.solver = solver
+        self.penalty = penalty
+        self.standardize = standardize
+        self.max_iter = max_iter
+
+    @property
+    def _order(self) -> Literal[1, 2]:
+        return 2
+
+    @property
+    def _moments_suffice(self) -> bool:
+        return self.solver == "lda"
+
+    @property
+    def n_iter_(self) -> int:
+        """Most iterations that any group took."""
+        check_is_fitted(self)
+        return max(1, *getattr(self, "iterations_", {}).values(), 1)
+
+    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
+        scale = overall_scale(moments) if self.standardize else np.ones(len(moments.covariates))
+        suffixes = [Suffix("intercept"), *(Suffix("slope_", j) for j in range(len(scale)))]
+        if rows is not None:
+            return Vectors(*self._solve(moments, rows, scale, suffixes))
+        result = linear_discriminant(
+            moments.filled_mean(),
+            moments.weight,
+            moments.require_order_two().scatter,
+            within_freedom(moments),
+            penalty=self.penalty,
+            scale=scale,
+        )
+        return Vectors(np.column_stack([result.intercepts, result.slopes]), suffixes)
+
+    def _solve(
+        self, moments: GroupMoments, rows: Rows, scale: Floats, suffixes: list[Suffix]
+    ) -> tuple[Floats, list[Suffix], dict[str, Any]]:
+        matrix, codes, weights = complete_rows(moments, rows)
+        result = fit_multinomial(
+            matrix,
+            codes,
+            moments.n_levels,
+            penalty=self.penalty,
+            scale=scale,
+            weights=weights,
+            max_iter=self.max_iter,
+        )
+        if not result.converged:
+            warnings.warn(
+                f"The multinomial logit did not converge in max_iter={self.max_iter} iterations.\n"
+                "Hint: raise max_iter, or penalty; with penalty=0 separable levels have no solution.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return np.column_stack([result.intercepts, result.slopes]), suffixes, {"iterations_": result.n_iter}
+
+
+def complete_rows(moments: GroupMoments, rows: Rows) -> tuple[Floats, Any, Floats | None]:
+    """Return the rows that count as a matrix (n, p) with nulls at their mean, codes and weights."""
+    matrix = np.column_stack(list(rows.columns)).astype(np.float64, copy=False)
+    null = np.isnan(matrix)
+    if null.any():
+        matrix = np.where(null, moments.overall_mean(), matrix)
+    counts = rows.codes >= 0
+    if counts.all():
+        return matrix, rows.codes, rows.weights
+    weights = None if rows.weights is None else rows.weights[counts]
+    return matrix[counts], rows.codes[counts], weights

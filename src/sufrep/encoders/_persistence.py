@@ -1,0 +1,233 @@
+"""Encoders as files without code.
+
+A file is a zip archive with two kinds of members:
+
+``manifest.json``
+    ``format`` ("sufrep encoder"), ``version`` of the format, ``sufrep`` (the writer's version),
+    ``encoder`` (a class of the registry), ``parameters``, ``fitted`` (the attributes that end in "_")
+    and ``checksums`` (SHA-256 of each array).
+``0.npy``, ``1.npy``, …
+    Arrays of numbers in numpy's format.
+
+Values that JSON lacks are objects with one key that starts with "$": ``{"$array": 0}`` is member
+``0.npy``, ``{"$float": "nan"}`` a number, ``{"$tuple": […]}``, ``{"$datetime": "…"}`` and so on.
+Nothing in a file is executed when it is read.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+import json
+import math
+import os
+import tempfile
+import zipfile
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from sufrep._levels import as_levels
+from sufrep.encoders._layout import Covariate, Layout
+from sufrep.errors import EncoderFileError, NotSavableError
+from sufrep.moments import GroupMoments
+from sufrep.representation import Representation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FORMAT = "sufrep encoder"
+VERSION = 1
+_RECORDS = {cls.__name__: cls for cls in (Covariate, Layout, GroupMoments, Representation)}
+_ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime.time)}
+
+
+def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted encoder to ``path``, wholly or not at all."""
+    arrays: list[bytes] = []
+    fitted = {key: value for key, value in vars(encoder).items() if key.endswith("_") and key[0] != "_"}
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "encoder": type(encoder).__name__,
+        "parameters": {
+            key: _pack(value, arrays, f"The parameter {key!r}")
+            for key, value in encoder.get_params(deep=False).items()
+        },
+        "fitted": {key: _pack(value, arrays, f"The attribute {key!r}") for key, value in fitted.items()},
+        "checksums": [hashlib.sha256(data).hexdigest() for data in arrays],
+    }
+    members = {"manifest.json": json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode()}
+    members |= {f"{number}.npy": data for number, data in enumerate(arrays)}
+    _write_atomically(Path(path), members)
+
+
+def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> Any:
+    """Read an encoder whose class is among ``classes``."""
+    manifest, arrays = _read(path)
+    name = manifest["encoder"]
+    if name not in classes:
+        raise EncoderFileError(
+            path,
+            f"it holds a {name!r}, which this version does not know.",
+            "install the sufrep that wrote it.",
+        )
+    try:
+        parameters = {key: _unpack(value, arrays) for key, value in manifest["parameters"].items()}
+        fitted = {key: _unpack(value, arrays) for key, value in manifest["fitted"].items()}
+        encoder = classes[name](**parameters)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise _damaged(path, f"its contents do not fit together ({error})") from error
+    vars(encoder).update(fitted)
+    return encoder
+
+
+def _write_atomically(path: Path, members: Mapping[str, bytes]) -> None:
+    """Write next to the target and rename, so that a crash leaves the old file as it was."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                for member, data in members.items():
+                    # A fixed date makes equal encoders equal files.
+                    archive.writestr(
+                        zipfile.ZipInfo(member, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED
+                    )
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
+    """Open the archive and check all that can be checked before anything is built."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise _damaged(path, f"it is no encoder file, or it is truncated ({error})") from error
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
+            raise
+        raise _damaged(path, f"it is truncated ({error})") from error
+    except Exception as error:  # zlib.error, and what zipfile may meet in a damaged file
+        raise _damaged(path, f"it cannot be unpacked ({error})") from error
+    try:
+        manifest = json.loads(members["manifest.json"])
+        kind, version = manifest["format"], manifest["version"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, "it has no readable manifest") from error
+    if kind != FORMAT:
+        raise EncoderFileError(path, f"its format is {kind!r}.", "load files that encoder.save wrote.")
+    if version != VERSION:
+        raise EncoderFileError(
+            path,
+            f"it is of format version {version}; this sufrep reads version {VERSION}.",
+            "upgrade sufrep, or save the encoder again with this version.",
+        )
+    arrays = []
+    for number, checksum in enumerate(manifest["checksums"]):
+        data = members.get(f"{number}.npy", b"")
+        if hashlib.sha256(data).hexdigest() != checksum:
+            raise _damaged(path, f"array {number} does not match its checksum")
+        arrays.append(np.load(io.BytesIO(data), allow_pickle=False))
+    return manifest, arrays
+
+
+def _damaged(path: object, what: str) -> EncoderFileError:
+    return EncoderFileError(path, f"{what}.", "save the encoder again, or restore the file from a copy.")
+
+
+def _pack(value: Any, arrays: list[bytes], what: str) -> Any:
+    """Turn a value into JSON, arrays of numbers into members of the archive."""
+
+    def pack(part: Any) -> Any:
+        return _pack(part, arrays, what)
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, list):
+        return [pack(part) for part in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"$dict": {key: pack(part) for key, part in value.items()}}
+    if isinstance(value, tuple):
+        return {"$tuple": [pack(part) for part in value]}
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return {"$objects": [pack(part) for part in value.tolist()]}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        buffer = io.BytesIO()
+        np.save(buffer, value, allow_pickle=False)
+        arrays.append(buffer.getvalue())
+        return {"$array": len(arrays) - 1}
+    if sparse.issparse(value):
+        return {"$csr": [pack(getattr(value, part)) for part in ("data", "indices", "indptr", "shape")]}
+    if type(value).__name__ in _RECORDS and is_dataclass(value):
+        parts = {field.name: pack(getattr(value, field.name)) for field in fields(value) if field.init}
+        return {"$record": [type(value).__name__, parts]}
+    return _pack_level(value, what)
+
+
+def _pack_level(value: Any, what: str) -> Any:
+    """Pack the less usual types of levels."""
+    for name in ("datetime", "date", "time"):  # a datetime is a date too
+        if isinstance(value, _ISO[name]):
+            return {f"${name}": value.isoformat()}
+    if isinstance(value, datetime.timedelta):
+        return {"$seconds": [value.days, value.seconds, value.microseconds]}
+    if isinstance(value, bytes):
+        return {"$bytes": value.hex()}
+    if isinstance(value, Decimal):
+        return {"$decimal": str(value)}
+    raise NotSavableError(what, value)
+
+
+def _unpack(value: Any, arrays: list[Any]) -> Any:
+    """Reverse `_pack`."""
+    if isinstance(value, list):
+        return [_unpack(part, arrays) for part in value]
+    if not isinstance(value, dict):
+        return value
+    ((key, content),) = value.items()
+    if key == "$array":
+        return arrays[content]
+    if key == "$dict":
+        return {name: _unpack(part, arrays) for name, part in content.items()}
+    if key == "$record":
+        name, parts = content
+        return _RECORDS[name](**{field: _unpack(part, arrays) for field, part in parts.items()})
+    if key == "$csr":
+        data, indices, indptr, shape = _unpack(content, arrays)
+        return sparse.csr_array((data, indices, indptr), shape=shape)
+    if key == "$tuple":
+        return tuple(_unpack(content, arrays))
+    if key == "$objects":
+        return as_levels(_unpack(content, arrays))
+    return _unpack_level(key, content)
+
+
+def _unpack_level(key: str, content: Any) -> Any:
+    if key[1:] in _ISO:
+        return _ISO[key[1:]].fromisoformat(content)
+    if key == "$seconds":
+        return datetime.timedelta(*content)
+    if key == "$float":
+        return float(content)
+    if key == "$bytes":
+        return bytes.fromhex(content)
+    if key == "$decimal":
+        return Decimal(content)
+    raise ValueError(f"unknown kind of value {key}")

@@ -1,0 +1,82 @@
+"""All encoders by the name of their method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sufrep.encoders._contrasts import ContrastEncoder
+from sufrep.encoders._fisher import FisherEncoder
+from sufrep.encoders._low_rank import LowRankEncoder
+from sufrep.encoders._means import MeansEncoder
+from sufrep.encoders._mnl import MNLEncoder
+from sufrep.encoders._permutation import PermutationEncoder
+from sufrep.encoders._persistence import load_encoder
+from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
+from sufrep.errors import UnknownMethodError
+
+if TYPE_CHECKING:
+    import os
+
+    from sufrep.encoders._base import GroupEncoder
+    from sufrep.encoders._layout import Group
+
+METHODS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
+    "one_hot": (ContrastEncoder, {"coding": "one_hot"}),
+    "deviation": (ContrastEncoder, {"coding": "deviation"}),
+    "difference": (ContrastEncoder, {"coding": "difference"}),
+    "helmert": (ContrastEncoder, {"coding": "helmert"}),
+    "repeated_effect": (ContrastEncoder, {"coding": "repeated_effect"}),
+    "simple_effect": (ContrastEncoder, {"coding": "simple_effect"}),
+    "permutation": (PermutationEncoder, {}),
+    "multi_permutation": (PermutationEncoder, {"n_permutations": 4}),
+    "fisher": (FisherEncoder, {}),
+    "means": (MeansEncoder, {}),
+    "low_rank": (LowRankEncoder, {}),
+    "sparse_low_rank": (SparseLowRankEncoder, {}),
+    "mnl": (MNLEncoder, {}),
+}
+
+
+def make_encoder(method: str, group: Group | list[Group] | None = None, **parameters: Any) -> GroupEncoder:
+    """Make an encoder by the name of its method.
+
+    Parameters
+    ----------
+    method : str
+        One of one_hot, deviation, difference, helmert, repeated_effect, simple_effect, permutation,
+        multi_permutation, fisher, means, low_rank, sparse_low_rank, mnl.
+    group : str, int, tuple, list of these, or None
+        The categorical column(s).
+    **parameters
+        Further parameters of the encoder.
+
+    Examples
+    --------
+    >>> from sufrep import make_encoder
+    >>> make_encoder("multi_permutation", "zipcode")
+    PermutationEncoder(group='zipcode', n_permutations=4)
+    """
+    if method not in METHODS:
+        raise UnknownMethodError(method, list(METHODS))
+    encoder, fixed = METHODS[method]
+    return encoder(group, **{**fixed, **parameters})
+
+
+def load(path: str | os.PathLike[str]) -> GroupEncoder:
+    """Read an encoder that ``encoder.save(path)`` wrote.
+
+    Nothing in the file is executed. A file that is truncated, damaged, of another program or of a newer
+    format is refused with an :class:`sufrep.errors.EncoderFileError`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sufrep import MeansEncoder, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "shops.sufrep"
+    ...     MeansEncoder(group=0).fit([["a", 1.0], ["b", 3.0]]).save(path)
+    ...     load(path).transform([["b", 9.0]])
+    array([[9., 3.]])
+    """
+    encoder: GroupEncoder = load_encoder(path, {cls.__name__: cls for cls, _ in METHODS.values()})
+    return encoder

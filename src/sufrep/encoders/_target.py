@@ -1,0 +1,111 @@
+"""The target as one more covariate, or one for each class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import column_or_1d
+
+from sufrep._frames import Factorized
+from sufrep._levels import level_label
+from sufrep.encoders._layout import Covariate
+from sufrep.errors import SplitError, TargetError
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Array, Codes
+
+# Whole numbers with more distinct values than this are quantities, not classes.
+MOST_CLASSES = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A target whose means by level are wanted.
+
+    Parameters
+    ----------
+    kind : {"continuous", "binary", "multiclass"}
+    covariates : list of Covariate
+        One, or one for each class, in the order of their names.
+    columns : list of ndarray, each of shape (n,)
+        The values, or an indicator for each class.
+    """
+
+    kind: str
+    covariates: list[Covariate]
+    columns: list[Array]
+
+
+def read_target(y: Any, target_type: str) -> Target:
+    """Check the target and tell a quantity from classes; ``target_type`` may be "auto"."""
+    if y is None:
+        raise TargetError(
+            "This encoder requires y to be passed, but the target y is None.", "call fit(X, y) with a target."
+        )
+    values = column_or_1d(np.asarray(y), warn=True)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise TargetError(
+            f"Input y contains NaN or infinity in {int((~np.isfinite(values)).sum())} row(s).",
+            "drop the rows whose target is unknown.",
+        )
+    kind = _kind(values) if target_type == "auto" else target_type
+    if kind == "continuous":
+        return Target(kind, [Covariate(None)], [_numbers(values)])
+    factor = _classes(values)
+    check_classes(kind, len(factor.levels))
+    labels = [level_label(level) for level in factor.levels]
+    order = sorted(range(len(labels)), key=labels.__getitem__)
+    covariates = [Covariate(None, labels[code]) for code in order]
+    return Target(kind, covariates, [factor.codes == code for code in order])
+
+
+def check_classes(kind: str, n_classes: int) -> None:
+    """Refuse more classes than the kind of target has."""
+    if kind == "binary" and n_classes > 2:
+        raise TargetError(
+            f"y has {n_classes} classes, but the target was taken to be binary.",
+            "pass target_type='multiclass' or 'continuous'.",
+        )
+
+
+def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Codes, Codes]]:
+    """Return (train, test) folds that partition the rows; none if there is but one row."""
+    if n_rows < 2:
+        return []
+    if isinstance(cv, int):
+        cv = KFold(min(cv, n_rows), shuffle=True, random_state=random_state)
+    folds = list(check_cv(cv, y).split(np.zeros((n_rows, 1)), np.asarray(y)))
+    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n_rows)
+    if len(times) != n_rows or (times != 1).any():
+        raise SplitError(n_rows, int((times == 0).sum()), int((times > 1).sum()))
+    return folds
+
+
+def _kind(values: Array) -> str:
+    if values.dtype.kind in "iuf":
+        if values.dtype.kind == "f" and not np.array_equal(values, np.trunc(values)):
+            return "continuous"
+        n_distinct = len(np.unique(values))
+        return "binary" if n_distinct <= 2 else "multiclass" if n_distinct <= MOST_CLASSES else "continuous"
+    return "binary" if len(_classes(values).levels) <= 2 else "multiclass"
+
+
+def _numbers(values: Array) -> Array:
+    try:
+        return values if values.dtype.kind in "biuf" else values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TargetError(
+            f"y holds {values.dtype} values, but target_type is 'continuous' ({error}).",
+            "pass numbers, or target_type='auto'.",
+        ) from error
+
+
+def _classes(values: Array) -> Factorized:
+    distinct: dict[Any, int] = {}
+    codes = np.fromiter((distinct.setdefault(v, len(distinct)) for v in values.tolist()), dtype=np.intp)
+    if any(value is None or value != value for value in distinct):
+        raise TargetError("Input y contains NaN or None.", "drop the rows whose target is unknown.")
+    return Factorized.from_distinct(codes, list(distinct))

@@ -1,0 +1,373 @@
+"""Group moments: all that most encoders need to know of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from sufrep._accumulate import accumulate
+from sufrep._combine import part_removed, pooled, ratio, sum_by
+from sufrep._levels import as_levels, sort_levels
+from sufrep.errors import MomentsMismatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from sufrep._arrays import Array, Codes, Columns, Floats, Levels, Mask
+
+
+class SecondMoments(NamedTuple):
+    """The tables of `GroupMoments` that only ``order=2`` has."""
+
+    squares: Floats
+    complete_weight: Floats
+    complete_mean: Floats
+    scatter: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupMoments:
+    """Count, mean and pooled scatter of the covariates within every level of one column.
+
+    Moments of disjoint samples add up (``a + b``) and take apart (``a - b``), which is why one pass
+    serves chunks, workers, folds and engines alike.
+
+    Parameters
+    ----------
+    levels : ndarray of object, shape (n_levels,)
+        Levels that have at least one row, in the order of :func:`sufrep._levels.sort_levels`.
+    covariates : tuple of str
+        Names of the covariates.
+    count : ndarray of int, shape (n_levels,)
+        Rows of positive weight.
+    weight : ndarray, shape (n_levels,)
+        Their total weight; weights are frequencies, so a weight of 2 is a row that came twice.
+    observed : ndarray, shape (n_levels, n_covariates)
+        The weight of the rows in which the covariate is not null.
+    mean : ndarray, shape (n_levels, n_covariates)
+        Mean over those rows, NaN where there are none.
+    squares : ndarray, shape (n_levels, n_covariates), or None
+        Sum of squared deviations from ``mean`` over those rows (``order=2``).
+    complete_weight : ndarray, shape (n_levels,), or None
+        Weight of the rows without any null (``order=2``).
+    complete_mean : ndarray, shape (n_levels, n_covariates), or None
+        Mean over the rows without any null, 0 where there are none (``order=2``).
+    scatter : ndarray, shape (n_covariates, n_covariates), or None
+        Sum of (x − mean)(x − mean)ᵀ over the rows without any null, each about the mean of its own
+        level, pooled over the levels (``order=2``).
+
+    Examples
+    --------
+    >>> a = GroupMoments.from_rows(["north", "south", "north"], [[1.0], [5.0], [3.0]])
+    >>> b = GroupMoments.from_rows(["north", "east"], [[8.0], [2.0]])
+    >>> (a + b).levels.tolist(), (a + b).mean.ravel().tolist()
+    (['east', 'north', 'south'], [2.0, 4.0, 5.0])
+    >>> (a + b - a).mean.ravel().tolist()
+    [2.0, 8.0]
+    """
+
+    levels: Levels
+    covariates: tuple[str, ...]
+    count: Codes
+    weight: Floats
+    observed: Floats
+    mean: Floats
+    squares: Floats | None = None
+    complete_weight: Floats | None = None
+    complete_mean: Floats | None = None
+    scatter: Floats | None = None
+
+    @classmethod
+    def from_rows(
+        cls,
+        group: Sequence[Any],
+        rows: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        order: Literal[1, 2] = 2,
+        covariates: Sequence[str] | None = None,
+    ) -> Self:
+        """Moments of rows whose levels are given one by one; see `from_columns` for the fast way.
+
+        Parameters
+        ----------
+        group : sequence of hashable, length n
+        rows : array-like, shape (n, n_covariates)
+        weights : array-like, shape (n,), optional
+        order : {1, 2}
+        covariates : sequence of str, optional
+        """
+        levels = sort_levels(dict.fromkeys(group))
+        position = {level: code for code, level in enumerate(levels.tolist())}
+        codes = np.fromiter((position[level] for level in group), dtype=np.intp)
+        matrix = np.asarray(rows, dtype=np.float64)
+        names = [f"x{j}" for j in range(matrix.shape[1])] if covariates is None else covariates
+        weight = None if weights is None else np.asarray(weights, dtype=np.float64)
+        return cls.from_columns(codes, matrix.T, levels, weights=weight, order=order, covariates=names)
+
+    @classmethod
+    def from_columns(
+        cls,
+        codes: Codes,
+        columns: Columns,
+        levels: Levels,
+        *,
+        covariates: Sequence[str],
+        weights: Floats | None = None,
+        order: Literal[1, 2] = 2,
+    ) -> Self:
+        """Moments in one pass over columns that stay where they are.
+
+        Parameters
+        ----------
+        codes : ndarray of int, shape (n,)
+            Position in ``levels`` of each row, −1 for rows to leave out.
+        columns : sequence of ndarray, each of shape (n,)
+            The covariates, real, integer or boolean; NaN is a null.
+        levels : ndarray of object, shape (n_levels,)
+            Sorted; levels without a row of positive weight are dropped.
+        covariates : sequence of str
+            Names of the columns.
+        weights : ndarray, shape (n,), optional
+            Frequencies; rows of weight zero are absent.
+        order : {1, 2}
+            1 for counts and means only.
+
+        Raises
+        ------
+        InfiniteValueError
+            If a covariate holds an infinite value.
+        """
+        sums = accumulate(codes, columns, len(levels), names=covariates, weights=weights, order=order)
+        tables = {field.name: getattr(sums, field.name) for field in fields(sums)}
+        moments = cls(levels, tuple(covariates), **tables)
+        return moments if sums.count.all() else moments._where(sums.count > 0)
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels."""
+        return len(self.levels)
+
+    @property
+    def order(self) -> Literal[1, 2]:
+        """2 where scatter and squares are held, else 1."""
+        return 1 if self.scatter is None else 2
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all rows."""
+        return float(self.weight.sum())
+
+    def overall_mean(self) -> Floats:
+        """Mean of each covariate over all its observed rows, 0 for one that is null everywhere; (p,)."""
+        total = np.where(self.observed > 0, self.observed * self.mean, 0.0).sum(axis=0)
+        observed = self.observed.sum(axis=0)
+        return ratio(total, observed)
+
+    def filled_mean(self) -> Floats:
+        """``mean`` with the overall mean where a level has no value of a covariate; (n_levels, p)."""
+        filled: Floats = np.where(self.observed > 0, self.mean, self.overall_mean())
+        return filled
+
+    def variance(self) -> Floats:
+        """Variance of each covariate within each level (n_levels, p), NaN below two rows."""
+        squares = self.require_order_two().squares
+        freedom = self.observed - 1
+        return np.divide(squares, freedom, out=np.full_like(squares, np.nan), where=freedom > 0)
+
+    def require_order_two(self) -> SecondMoments:
+        """Return the tables of order 2, or say that they are missing."""
+        tables = (self.squares, self.complete_weight, self.complete_mean, self.scatter)
+        if any(table is None for table in tables):
+            raise MomentsMismatchError(
+                "Second moments are asked of moments of order 1.", "build them with order=2."
+            )
+        return SecondMoments(*tables)  # type: ignore[arg-type]
+
+    def leave_one_out(
+        self,
+        codes: Codes,
+        columns: Columns,
+        weights: Floats | None = None,
+    ) -> Floats:
+        """Mean of each row's level without the row itself.
+
+        Parameters
+        ----------
+        codes : ndarray of int, shape (n,)
+            Position of each row's level in ``levels``.
+        columns : sequence of ndarray, each of shape (n,)
+            The covariates of rows that are part of these moments.
+        weights : ndarray, shape (n,), optional
+            Their weights.
+
+        Returns
+        -------
+        ndarray, shape (n, n_covariates)
+            NaN where no other row of the level has the covariate.
+        """
+        own = np.ones(len(codes)) if weights is None else weights
+        result = np.empty((len(codes), len(self.covariates)))
+        for j, column in enumerate(columns):
+            mean = self.mean[codes, j]
+            null = np.isnan(column)
+            weight = np.where(null, 0.0, own)
+            rest = self.observed[codes, j] - weight
+            # The mean moves away from the row by the row's share of what is left.
+            shift = np.where(null, 0.0, weight * (mean - column))
+            others = rest > 1e-12 * self.observed[codes, j]
+            result[:, j] = mean + np.divide(shift, rest, out=np.full(len(codes), np.nan), where=others)
+        return result
+
+    def pool(self, rare: Mask, level: Any) -> Self:
+        """Merge the levels marked in ``rare`` (n_levels,) into one called ``level``, which comes last."""
+        common = np.flatnonzero(~rare)
+        assignment = np.full(self.n_levels, len(common))
+        assignment[common] = np.arange(len(common))
+        return self._merge([self], assignment, as_levels([*self.levels[common], level]))
+
+    def expand(self, covariates: Sequence[str]) -> Self:
+        """Add covariates that were 0 in every row so far; ``covariates`` names all, in their new order."""
+        old = [covariates.index(name) for name in self.covariates]
+
+        def widen(table: Floats, fill: Floats | float = 0.0) -> Floats:
+            wide = np.broadcast_to(fill, (self.n_levels, len(covariates))).copy()
+            wide[:, old] = table
+            return wide
+
+        wider = replace(
+            self,
+            covariates=tuple(covariates),
+            observed=widen(self.observed, self.weight[:, None]),
+            mean=widen(self.mean),
+        )
+        if self.squares is None or self.complete_mean is None or self.scatter is None:
+            return wider
+        scatter = np.zeros((len(covariates), len(covariates)))
+        scatter[np.ix_(old, old)] = self.scatter
+        squares, complete_mean = widen(self.squares), widen(self.complete_mean)
+        return replace(wider, squares=squares, complete_mean=complete_mean, scatter=scatter)
+
+    def __add__(self, other: Self) -> Self:
+        self._check_like(other)
+        levels = self.levels
+        if not np.array_equal(levels, other.levels):
+            levels = sort_levels({*self.levels.tolist(), *other.levels.tolist()})
+        assignment = np.concatenate([_positions(levels, self.levels), _positions(levels, other.levels)])
+        return self._merge([self, other], assignment, levels)
+
+    def __sub__(self, other: Self) -> Self:
+        self._check_like(other)
+        rows = _positions(self.levels, other.levels)
+        if (rows < 0).any() or (other.count > self.count[rows]).any():
+            raise MomentsMismatchError(
+                "The moments taken away hold rows that the others do not.",
+                "subtract the moments of a part of the rows from those of all of them.",
+            )
+        part = other._each_level(lambda table: _lay_out(table, rows, self.n_levels), self.levels)
+        cells = part_removed(self.observed, self.mean, part.observed, part.mean)
+        rest = replace(
+            self,
+            count=self.count - part.count,
+            weight=np.maximum(self.weight - part.weight, 0.0),
+            observed=cells.weight,
+            mean=np.where(cells.weight > 0, cells.mean, np.nan),
+        )
+        if self.order == 2:
+            whole, less = self.require_order_two(), part.require_order_two()
+            complete = part_removed(
+                _wide(whole.complete_weight, whole.complete_mean),
+                whole.complete_mean,
+                _wide(less.complete_weight, less.complete_mean),
+                less.complete_mean,
+            )
+            lost = (complete.between * complete.factor).T @ complete.between
+            rest = replace(
+                rest,
+                squares=np.maximum(whole.squares - less.squares - cells.factor * cells.between**2, 0.0),
+                complete_weight=np.maximum(whole.complete_weight - less.complete_weight, 0.0),
+                complete_mean=complete.mean,
+                scatter=whole.scatter - less.scatter - lost,
+            )
+        return rest._where(rest.count > 0)
+
+    @classmethod
+    def _merge(cls, parts: Sequence[Self], assignment: Codes, levels: Levels) -> Self:
+        """Pool the levels of all parts, one below the other, into ``levels`` as ``assignment`` says."""
+
+        def stacked(name: str) -> Array:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        def total(table: Array) -> Array:
+            return sum_by(assignment, table, len(levels))
+
+        observed = stacked("observed")
+        cells = pooled(assignment, len(levels), observed, stacked("mean"))
+        merged = replace(
+            parts[0],
+            levels=levels,
+            count=total(stacked("count")),
+            weight=total(stacked("weight")),
+            observed=cells.weight,
+            mean=np.where(cells.weight > 0, cells.mean, np.nan),
+        )
+        if merged.order == 1:
+            return merged
+        centre = stacked("complete_mean")
+        weight = _wide(stacked("complete_weight"), centre)
+        complete = pooled(assignment, len(levels), weight, centre)
+        within = sum(part.require_order_two().scatter for part in parts)
+        return replace(
+            merged,
+            squares=total(stacked("squares") + observed * cells.between**2),
+            complete_weight=total(stacked("complete_weight")),
+            complete_mean=complete.mean,
+            scatter=within + (complete.between * weight).T @ complete.between,
+        )
+
+    def _where(self, keep: Mask) -> Self:
+        """Only the levels marked in ``keep`` (n_levels,); the others must be empty."""
+        return self._each_level(lambda table: table[keep], self.levels[keep])
+
+    def _each_level(self, change: Callable[[Array], Array], levels: Levels) -> Self:
+        """Apply ``change`` to every table that has a row for each level."""
+        tables = {name: getattr(self, name) for name in _LEVEL_TABLES}
+        changed: dict[str, Any] = {name: change(table) for name, table in tables.items() if table is not None}
+        return replace(self, levels=levels, **changed)
+
+    def _check_like(self, other: Self) -> None:
+        if self.covariates != other.covariates or self.order != other.order:
+            raise MomentsMismatchError(
+                f"Moments of {self._kind()} and of {other._kind()} do not fit together.",
+                "build both from the same covariates, in the same order, with the same `order`.",
+            )
+
+    def _kind(self) -> str:
+        return f"order {self.order} of covariates {', '.join(self.covariates) or '(none)'}"
+
+
+_LEVEL_TABLES = ("count", "weight", "observed", "mean", "squares", "complete_weight", "complete_mean")
+
+
+def _positions(levels: Levels, some: Levels) -> Codes:
+    """Position of each of ``some`` in ``levels``, −1 where it is not there."""
+    if levels is some:
+        return np.arange(len(levels))
+    position = {level: row for row, level in enumerate(levels.tolist())}
+    return np.fromiter((position.get(level, -1) for level in some.tolist()), dtype=np.intp)
+
+
+def _lay_out(table: Array, rows: Codes, n_levels: int) -> Array:
+    """Put the rows of a table where ``rows`` says, zeros elsewhere."""
+    wide = np.zeros((n_levels, *table.shape[1:]), dtype=table.dtype)
+    wide[rows] = table
+    return wide
+
+
+def _wide(weight: Floats, like: Floats) -> Floats:
+    """Repeat a weight a level (n_levels,) for every column of ``like`` (n_levels, p)."""
+    return np.repeat(weight[:, None], like.shape[1], axis=1)

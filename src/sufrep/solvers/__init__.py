@@ -1,0 +1,1 @@
+"""Pure numerics: arrays in, frozen results out."""
