@@ -68,7 +68,7 @@ def _null_columns(columns: Columns, names: Sequence[str]) -> Mask:
     """Tell which columns hold nulls (NaN); infinite values are refused."""
     totals = np.zeros(len(columns))
     with np.errstate(invalid="ignore", over="ignore"):
-        for rows in _chunks(len(columns[0]) if len(columns) else 0, _CHUNK):
+        for rows in _chunks(len(columns[0]) if len(columns) else 0, _CHUNK // 8):
             totals += [np.sum(column[rows], dtype=np.float64) for column in columns]
     suspect = ~np.isfinite(totals)
     for j in np.flatnonzero(suspect).tolist():

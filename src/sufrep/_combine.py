@@ -1,4 +1,4 @@
-"""Adding and taking apart weighted means: Chan, Golub and LeVeque's update in both directions.
+"""Adding moments and taking them apart: Chan, Golub and LeVeque's update in both directions.
 
 All tables are (n_levels, n_columns). Averages of differences, not of the means themselves, keep the
 digits of values far from zero (test_merged_moments_far_from_zero).
@@ -6,13 +6,18 @@ digits of values far from zero (test_merged_moments_far_from_zero).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Array, Codes, Floats
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Array, Codes, Floats, Levels
+    from sufrep.moments import GroupMoments
+
+M = TypeVar("M", bound="GroupMoments")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +37,69 @@ class Rest:
     mean: Floats
     between: Floats  # distance of the part taken away from the whole
     factor: Floats  # what its square is to be multiplied with to give the squares lost between them
+
+
+def merge(parts: Sequence[M], assignment: Codes, levels: Levels) -> M:
+    """Pool the levels of all parts, one below the other, into ``levels`` as ``assignment`` says."""
+
+    def stacked(name: str) -> Array:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    def total(table: Array) -> Array:
+        return sum_by(assignment, table, len(levels))
+
+    observed = stacked("observed")
+    cells = pooled(assignment, len(levels), observed, stacked("mean"))
+    merged = replace(
+        parts[0],
+        levels=levels,
+        count=total(stacked("count")),
+        weight=total(stacked("weight")),
+        observed=cells.weight,
+        mean=np.where(cells.weight > 0, cells.mean, np.nan),
+    )
+    if merged.order == 1:
+        return merged
+    centre = stacked("complete_mean")
+    weight = _wide(stacked("complete_weight"), centre)
+    complete = pooled(assignment, len(levels), weight, centre)
+    within = sum(part.require_order_two().scatter for part in parts)
+    return replace(
+        merged,
+        squares=total(stacked("squares") + observed * cells.between**2),
+        complete_weight=total(stacked("complete_weight")),
+        complete_mean=complete.mean,
+        scatter=within + (complete.between * weight).T @ complete.between,
+    )
+
+
+def difference(whole: M, part: M) -> M:
+    """Moments of the rows of ``whole`` that are not in ``part``; both have the same levels."""
+    cells = part_removed(whole.observed, whole.mean, part.observed, part.mean)
+    rest = replace(
+        whole,
+        count=whole.count - part.count,
+        weight=np.maximum(whole.weight - part.weight, 0.0),
+        observed=cells.weight,
+        mean=np.where(cells.weight > 0, cells.mean, np.nan),
+    )
+    if whole.order == 1:
+        return rest
+    more, less = whole.require_order_two(), part.require_order_two()
+    complete = part_removed(
+        _wide(more.complete_weight, more.complete_mean),
+        more.complete_mean,
+        _wide(less.complete_weight, less.complete_mean),
+        less.complete_mean,
+    )
+    lost = (complete.between * complete.factor).T @ complete.between
+    return replace(
+        rest,
+        squares=np.maximum(more.squares - less.squares - cells.factor * cells.between**2, 0.0),
+        complete_weight=np.maximum(more.complete_weight - less.complete_weight, 0.0),
+        complete_mean=complete.mean,
+        scatter=more.scatter - less.scatter - lost,
+    )
 
 
 def sum_by(assignment: Codes, table: Array, n_levels: int) -> Array:
@@ -67,3 +135,8 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
     """Quotient, 0 where the denominator is."""
     whole = np.broadcast_to(denominator, numerator.shape)
     return np.divide(numerator, whole, out=np.zeros_like(numerator), where=whole > 0)
+
+
+def _wide(weight: Floats, like: Floats) -> Floats:
+    """Repeat one weight a level (n_levels,) for every column of ``like`` (n_levels, n_columns)."""
+    return np.repeat(weight[:, None], like.shape[1], axis=1)

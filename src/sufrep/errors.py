@@ -47,6 +47,17 @@ class UnknownColumnError(SufrepError, ValueError):
         super().__init__(f"{parameter} names the column {column!r}, which X does not have.\nHint: {hint}")
 
 
+class LazyFrameError(SufrepError, TypeError):
+    """X is a query that has not been run, not a table in memory."""
+
+    def __init__(self, X: object) -> None:
+        kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
+        super().__init__(
+            f"X is a {kind}, which holds no rows yet; expected a frame in memory, or an array.\n"
+            "Hint: collect it first, or feed chunks of it to partial_fit."
+        )
+
+
 class ColumnNameError(SufrepError, ValueError):
     """Column names that cannot be told apart."""
 
@@ -85,6 +96,16 @@ class NotNumericError(SufrepError, ValueError):
         super().__init__(
             f"covariates names {column!r}, which holds {dtype}; covariates are numeric.\n"
             "Hint: leave it out, convert it, or use categorical_covariates='share' for text columns."
+        )
+
+
+class TooManySharesError(SufrepError, ValueError):
+    """A text column that joined as shares turns out, chunk by chunk, to have too many levels."""
+
+    def __init__(self, position: int, n_levels: int, most: int) -> None:
+        super().__init__(
+            f"Column {position} joined with categorical_covariates='share' and now has {n_levels} levels; "
+            f"at most {most} can join.\nHint: name it in `group`, or drop it before the first chunk."
         )
 
 

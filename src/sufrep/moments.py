@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from sufrep._accumulate import accumulate
-from sufrep._combine import part_removed, pooled, ratio, sum_by
+from sufrep._combine import difference, merge, ratio
 from sufrep._levels import as_levels, sort_levels
 from sufrep.errors import MomentsMismatchError
 
@@ -228,7 +228,7 @@ class GroupMoments:
         common = np.flatnonzero(~rare)
         assignment = np.full(self.n_levels, len(common))
         assignment[common] = np.arange(len(common))
-        return self._merge([self], assignment, as_levels([*self.levels[common], level]))
+        return merge([self], assignment, as_levels([*self.levels[common], level]))
 
     def expand(self, covariates: Sequence[str]) -> Self:
         """Add covariates that were 0 in every row so far; ``covariates`` names all, in their new order."""
@@ -258,7 +258,7 @@ class GroupMoments:
         if not np.array_equal(levels, other.levels):
             levels = sort_levels({*self.levels.tolist(), *other.levels.tolist()})
         assignment = np.concatenate([_positions(levels, self.levels), _positions(levels, other.levels)])
-        return self._merge([self, other], assignment, levels)
+        return merge([self, other], assignment, levels)
 
     def __sub__(self, other: Self) -> Self:
         self._check_like(other)
@@ -269,65 +269,8 @@ class GroupMoments:
                 "subtract the moments of a part of the rows from those of all of them.",
             )
         part = other._each_level(lambda table: _lay_out(table, rows, self.n_levels), self.levels)
-        cells = part_removed(self.observed, self.mean, part.observed, part.mean)
-        rest = replace(
-            self,
-            count=self.count - part.count,
-            weight=np.maximum(self.weight - part.weight, 0.0),
-            observed=cells.weight,
-            mean=np.where(cells.weight > 0, cells.mean, np.nan),
-        )
-        if self.order == 2:
-            whole, less = self.require_order_two(), part.require_order_two()
-            complete = part_removed(
-                _wide(whole.complete_weight, whole.complete_mean),
-                whole.complete_mean,
-                _wide(less.complete_weight, less.complete_mean),
-                less.complete_mean,
-            )
-            lost = (complete.between * complete.factor).T @ complete.between
-            rest = replace(
-                rest,
-                squares=np.maximum(whole.squares - less.squares - cells.factor * cells.between**2, 0.0),
-                complete_weight=np.maximum(whole.complete_weight - less.complete_weight, 0.0),
-                complete_mean=complete.mean,
-                scatter=whole.scatter - less.scatter - lost,
-            )
+        rest = difference(self, part)
         return rest._where(rest.count > 0)
-
-    @classmethod
-    def _merge(cls, parts: Sequence[Self], assignment: Codes, levels: Levels) -> Self:
-        """Pool the levels of all parts, one below the other, into ``levels`` as ``assignment`` says."""
-
-        def stacked(name: str) -> Array:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        def total(table: Array) -> Array:
-            return sum_by(assignment, table, len(levels))
-
-        observed = stacked("observed")
-        cells = pooled(assignment, len(levels), observed, stacked("mean"))
-        merged = replace(
-            parts[0],
-            levels=levels,
-            count=total(stacked("count")),
-            weight=total(stacked("weight")),
-            observed=cells.weight,
-            mean=np.where(cells.weight > 0, cells.mean, np.nan),
-        )
-        if merged.order == 1:
-            return merged
-        centre = stacked("complete_mean")
-        weight = _wide(stacked("complete_weight"), centre)
-        complete = pooled(assignment, len(levels), weight, centre)
-        within = sum(part.require_order_two().scatter for part in parts)
-        return replace(
-            merged,
-            squares=total(stacked("squares") + observed * cells.between**2),
-            complete_weight=total(stacked("complete_weight")),
-            complete_mean=complete.mean,
-            scatter=within + (complete.between * weight).T @ complete.between,
-        )
 
     def _where(self, keep: Mask) -> Self:
         """Only the levels marked in ``keep`` (n_levels,); the others must be empty."""
@@ -366,8 +309,3 @@ def _lay_out(table: Array, rows: Codes, n_levels: int) -> Array:
     wide = np.zeros((n_levels, *table.shape[1:]), dtype=table.dtype)
     wide[rows] = table
     return wide
-
-
-def _wide(weight: Floats, like: Floats) -> Floats:
-    """Repeat a weight a level (n_levels,) for every column of ``like`` (n_levels, p)."""
-    return np.repeat(weight[:, None], like.shape[1], axis=1)

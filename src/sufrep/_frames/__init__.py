@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sufrep._frames._array import ArrayTable
 from sufrep._frames._factorize import Factorized, cross
-from sufrep._frames._frame import FrameTable, frame_from_columns, is_frame
-from sufrep._frames._table import Lookup, Table, dense
+from sufrep._frames._frame import FrameTable, frame_from_columns, is_frame, refuse_lazy
+from sufrep._frames._table import Lookup, Table, sparse_rows
 
 __all__ = [
     "ArrayTable",
@@ -14,7 +14,8 @@ __all__ = [
     "Lookup",
     "Table",
     "cross",
-    "dense",
     "frame_from_columns",
     "is_frame",
+    "refuse_lazy",
+    "sparse_rows",
 ]

@@ -64,7 +64,15 @@ class ArrayTable:
 
     def append(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:  # noqa: ARG002
         """Return an array; scikit-learn makes it the container that the user asked for."""
-        kept = [self.array[:, position] for position in keep]
         if self.array.dtype.kind == "O" and all(self.kind(position) == "numeric" for position in keep):
-            kept = [self.numbers(position) for position in keep]
-        return dense(kept, lookups, self.n_rows)
+            blocks = [self.numbers(position)[:, None] for position in keep]
+        else:
+            blocks = [self.array[:, run] for run in _runs(keep)]
+        return dense(blocks, lookups, self.n_rows)
+
+
+def _runs(positions: Sequence[int]) -> list[slice]:
+    """Cut increasing positions into runs of neighbours, which numpy copies as blocks."""
+    ends = [*np.flatnonzero(np.diff(positions) != 1).tolist(), len(positions) - 1] if positions else []
+    starts = [0, *(end + 1 for end in ends[:-1])]
+    return [slice(positions[a], positions[b] + 1) for a, b in zip(starts, ends, strict=False)]

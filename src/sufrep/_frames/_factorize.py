@@ -71,13 +71,16 @@ def cross(parts: Sequence[Factorized], *, keep_null: bool) -> Factorized:
 
 def factorize_numbers(values: Array, valid: Mask | None = None) -> Factorized:
     """Factorize a real, integer or boolean array (n,); NaN is null, as are rows not in ``valid``."""
+    values = np.ascontiguousarray(values)
     known = np.ones(len(values), dtype=bool) if valid is None else valid.copy()
     if values.dtype.kind == "f":
         known &= ~np.isnan(values)
         whole = values if known.all() else np.where(known, values, 0.0)
-        limit = 2.0**53
-        if len(whole) and np.abs(whole).max() < limit and np.array_equal(whole, np.trunc(whole)):
-            codes, distinct = _dense(whole.astype(np.int64), known)
+        with np.errstate(invalid="ignore"):
+            integers = whole.astype(np.int64)
+        if np.array_equal(integers, whole):
+            # Whole numbers, such as zip codes, need no sorting of the rows.
+            codes, distinct = _dense(integers, known)
             return Factorized.from_distinct(codes, distinct.astype(values.dtype).tolist())
     codes, distinct = _dense(values, known)
     return Factorized.from_distinct(codes, distinct.tolist())

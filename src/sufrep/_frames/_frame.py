@@ -11,7 +11,7 @@ from narwhals.exceptions import DuplicateError
 
 from sufrep._frames._factorize import Factorized, factorize_series
 from sufrep._frames._table import Kind, Lookup, dense
-from sufrep.errors import ColumnNameError, MissingDependencyError
+from sufrep.errors import ColumnNameError, LazyFrameError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +24,12 @@ _TEXT = (nw.String, nw.Categorical, nw.Enum, nw.Object)
 def is_frame(X: Any) -> bool:
     """Tell whether X is a frame of a library that narwhals knows, held in memory."""
     return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def refuse_lazy(X: Any) -> None:
+    """Raise an error if X is a lazy frame of any library."""
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+        raise LazyFrameError(X)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +98,7 @@ class FrameTable:
             self.numbers(position) if self.kind(position) == "numeric" else self._objects(position)
             for position in keep
         ]
-        return dense(columns, lookups, self.n_rows)
+        return dense([column[:, None] for column in columns], lookups, self.n_rows)
 
     def _objects(self, position: int) -> Array:
         values = np.empty(self.n_rows, dtype=object)

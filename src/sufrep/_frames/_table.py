@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+from scipy import sparse
+
+from sufrep.errors import SparseOutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from scipy.sparse import csr_array
 
     from sufrep._arrays import Array, Codes, Floats
     from sufrep._frames._factorize import Factorized
 
 Kind = Literal["numeric", "text", "other"]
 # Rows that are written together, so that both halves of the output are still in the cache.
-_CHUNK = 1 << 13
+_CHUNK = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +35,7 @@ class Lookup:
     """
 
     names: tuple[str, ...]
-    values: Floats | csr_array
+    values: Floats | sparse.csr_array
     rows: Codes | None = None
 
     def taken(self, rows: slice = slice(None)) -> Any:
@@ -72,12 +73,13 @@ class Table(Protocol):
         """
 
 
-def dense(kept: Sequence[Array] | Array, lookups: Sequence[Lookup], n_rows: int) -> Array:
+def dense(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) -> Array:
     """Lay kept and new columns side by side in one array, of objects if a kept column is no number.
 
     Parameters
     ----------
-    kept : sequence of ndarray of shape (n,), or ndarray of shape (n_kept, n)
+    blocks : sequence of ndarray, each of shape (n, n_columns)
+        The kept columns.
     lookups : sequence of Lookup
     n_rows : int
 
@@ -85,16 +87,27 @@ def dense(kept: Sequence[Array] | Array, lookups: Sequence[Lookup], n_rows: int)
     -------
     ndarray, shape (n, n_kept + n_new)
     """
-    numeric = all(column.dtype.kind in "biuf" for column in kept)
-    width = len(kept) + sum(len(lookup.names) for lookup in lookups)
+    numeric = all(block.dtype.kind in "biuf" for block in blocks)
+    width = sum(block.shape[1] for block in blocks) + sum(len(lookup.names) for lookup in lookups)
     result = np.empty((n_rows, width), dtype=np.float64 if numeric else object)
     for start in range(0, n_rows, _CHUNK):
         rows = slice(start, start + _CHUNK)
-        for j, column in enumerate(kept):
-            result[rows, j] = column[rows]
-        left = len(kept)
+        left = 0
+        for block in blocks:
+            right = left + block.shape[1]
+            result[rows, left:right] = block[rows]
+            left = right
         for lookup in lookups:
             right = left + len(lookup.names)
             result[rows, left:right] = lookup.taken(rows)
             left = right
     return result
+
+
+def sparse_rows(table: Table, keep: Sequence[int], lookups: Sequence[Lookup]) -> sparse.csr_array:
+    """Lay kept and new columns side by side in a sparse matrix (n, n_kept + n_new)."""
+    text = [table.names[position] for position in keep if table.kind(position) != "numeric"]
+    if text:
+        raise SparseOutputError(text)
+    kept = sparse.csr_array(table.append(keep, [], "default"))
+    return sparse.csr_array(sparse.hstack([kept, *(lookup.taken() for lookup in lookups)], format="csr"))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -17,25 +16,14 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from sufrep._frames import sparse_rows
+from sufrep.encoders._common_docs import COMMON_ATTRIBUTES, COMMON_PARAMETERS
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
-from sufrep.encoders._layout import (
-    Column,
-    Covariate,
-    Group,
-    merge_covariates,
-    read_covariates,
-    resolve_layout,
-)
+from sufrep.encoders._layout import merge_covariates, read_covariates, resolve_layout
 from sufrep.encoders._persistence import save_encoder
-from sufrep.encoders._reading import (
-    check_length,
-    check_weights,
-    look_up,
-    read_group,
-    read_table,
-    require_levels,
-)
-from sufrep.errors import ClashingNamesError, NoCovariateError, SparseOutputError, UnknownGroupError
+from sufrep.encoders._reading import check_length, check_weights, look_up, read_group, read_table
+from sufrep.encoders._vectors import Rows, Vectors, name_columns, refuse_clashes
+from sufrep.errors import NoCovariateError, NoLevelError, UnknownGroupError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
 
@@ -45,78 +33,9 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Columns, Floats, Levels
     from sufrep._frames import Factorized, Lookup, Table
+    from sufrep.encoders._layout import Column, Covariate, Group, Layout
 
 INFREQUENT = "infrequent"
-
-
-COMMON_PARAMETERS = """group : str, int, tuple, list of these, or None
-        The categorical column: its name or position; several in a list; a tuple of columns is one
-        group of their combinations, as in ``group=[("store", "brand")]``. None takes every text or
-        categorical column.
-    covariates : list of str or int, optional
-        The columns that describe the levels; by default every numeric column that is no group.
-    categorical_covariates : {"ignore", "share"}
-        With "share", text columns of at most 30 levels that are no group join the covariates, by one
-        indicator for each of their levels.
-    remainder : {"passthrough", "drop"}
-        Whether the other columns stand before the encoding in the output.
-    unseen : {"prior", "error"}
-        What a level that ``fit`` did not see gets: the weighted mean of the level vectors, or an error.
-    missing : {"level", "prior", "error"}
-        What a null in the group column is: a level of its own, a level never seen, or an error.
-    min_frequency : int or float, optional
-        Levels with fewer rows (or a smaller share of them) are pooled into one before encoding."""
-
-COMMON_ATTRIBUTES = """representations_ : dict of str to Representation
-        The table of each group.
-    moments_ : dict of str to GroupMoments
-        What the tables were made from, where no more than that is needed.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Where X had names."""
-
-
-class Suffix(NamedTuple):
-    """End of an output column's name: a text, and the covariate that it is about, if any."""
-
-    text: str
-    covariate: int | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Vectors:
-    """What an encoder makes of a group.
-
-    Parameters
-    ----------
-    values : ndarray or csr_array, shape (n_levels, n_columns)
-    suffixes : list of Suffix
-        Names of the columns.
-    details : dict
-        More that was learnt, by the name of the fitted attribute (a dict by group) that it goes to.
-    """
-
-    values: Any
-    suffixes: list[Suffix]
-    details: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """The rows behind the moments, for the encoders that need them.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n,)
-        Position of each row's level in the moments, −1 for rows to leave out.
-    columns : sequence of ndarray, each of shape (n,)
-        The covariates; NaN is a null.
-    weights : ndarray, shape (n,), or None
-    """
-
-    codes: Codes
-    columns: Columns
-    weights: Floats | None
 
 
 def _moments_suffice(encoder: GroupEncoder) -> bool:
@@ -252,7 +171,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names = [str(name) for name in _check_feature_names_in(self, input_features)]
         kept = [names[position] for position in self.layout_.kept]
-        new = self._new_columns(names, self.suffixes_, self.covariates_)
+        new = name_columns(self.layout_, names, self.suffixes_, self.covariates_)
         return np.asarray([*kept, *chain.from_iterable(new.values())], dtype=object)
 
     def table(
@@ -291,52 +210,75 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
         weights = check_weights(sample_weight, table.n_rows)
-        if reset:
-            self.layout_ = resolve_layout(
-                table,
-                group=self.group,
-                covariates=self.covariates,
-                share_text=self.categorical_covariates == "share",
-                keep=self.remainder == "passthrough",
-            )
-        factors = [read_group(table, columns, self.missing) for columns in self.layout_.groups]
-        found, columns = self._describe(table, y, reset=reset)
+        layout = self._layout_of(table) if reset else self.layout_
+        factors = [read_group(table, columns, self.missing) for columns in layout.groups]
+        found, columns = self._describe(table, layout, y, reset=reset)
         covariates = found if reset else merge_covariates(self.covariates_, found)
+        names, new = ([item.name(layout.names) for item in items] for items in (covariates, found))
         moments: dict[str, GroupMoments] = {}
         learnt: dict[str, Vectors] = {}
-        for name, factor in zip(self.layout_.group_names(table.names), factors, strict=True):
-            require_levels(factor, name)
-            part = self._collect(factor, found, columns, weights)
+        for name, factor in zip(layout.group_names(layout.names), factors, strict=True):
+            part = self._collect(name, factor, new, columns, weights)
             if not reset:
-                names = [covariate.name(self.layout_.names) for covariate in covariates]
                 part = self.moments_[name].expand(names) + part.expand(names)
             rows = None if self._moments_suffice else Rows(factor.codes, columns, weights)
             moments[name], learnt[name] = part, self._represent_group(part, rows, factor.levels)
-        self._remember(covariates, moments, learnt)
+        self._remember(layout, covariates, moments, learnt)
         return table, factors
 
+    def _layout_of(self, table: Table) -> Layout:
+        return resolve_layout(
+            table,
+            group=self.group,
+            covariates=self.covariates,
+            share_text=self.categorical_covariates == "share",
+            keep=self.remainder == "passthrough",
+        )
+
+    def _describe(
+        self,
+        table: Table,
+        layout: Layout,
+        y: Any,  # noqa: ARG002
+        *,
+        reset: bool,  # noqa: ARG002
+    ) -> tuple[list[Covariate], Columns]:
+        """Return what describes the levels: the covariates and their columns."""
+        if not (self._needs_covariates and layout.groups):
+            return [], []
+        found, columns = read_covariates(table, layout)
+        if not found:
+            raise NoCovariateError(len(table.names), layout.group_names(table.names))
+        return found, columns
+
     def _collect(
-        self, factor: Factorized, covariates: Sequence[Covariate], columns: Columns, weights: Floats | None
+        self,
+        group: str,
+        factor: Factorized,
+        names: Sequence[str],
+        columns: Columns,
+        weights: Floats | None,
     ) -> GroupMoments:
-        names = [covariate.name(self.layout_.names) for covariate in covariates]
-        return GroupMoments.from_columns(
+        """Return the moments of the rows of one group, or say that no level is left."""
+        moments = GroupMoments.from_columns(
             factor.codes, columns, factor.levels, covariates=names, weights=weights, order=self._order
         )
+        if not moments.n_levels:
+            raise NoLevelError(group)
+        return moments
 
     def _remember(
         self,
+        layout: Layout,
         covariates: list[Covariate],
         moments: dict[str, GroupMoments],
         learnt: dict[str, Vectors],
     ) -> None:
-        """Set the fitted attributes, when everything has worked out."""
+        """Set the fitted attributes, now that everything has worked out."""
         suffixes = {name: vectors.suffixes for name, vectors in learnt.items()}
-        new = self._new_columns(self.layout_.names, suffixes, covariates)
-        kept = [self.layout_.names[position] for position in self.layout_.kept]
-        twice = [name for name, times in Counter(chain(kept, *new.values())).items() if times > 1]
-        if twice:
-            raise ClashingNamesError(twice)
-        self.covariates_, self.suffixes_ = covariates, suffixes
+        new = name_columns(layout, layout.names, suffixes, covariates)
+        refuse_clashes([layout.names[position] for position in layout.kept], new)
+        self.layout_, self.covariates_, self.suffixes_ = layout, covariates, suffixes
         self.representations_ = {
             name: Representation.from_values(
                 moments[name].levels, vectors.values, new[name], weight=moments[name].weight
@@ -348,15 +290,6 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         for attribute in {attribute for vectors in learnt.values() for attribute in vectors.details}:
             details = {name: vectors.details[attribute] for name, vectors in learnt.items()}
             setattr(self, attribute, details)
-
-    def _describe(self, table: Table, y: Any, *, reset: bool) -> tuple[list[Covariate], Columns]:  # noqa: ARG002
-        """Return what describes the levels: the covariates and their columns."""
-        if not (self._needs_covariates and self.layout_.groups):
-            return [], []
-        found, columns = read_covariates(table, self.layout_)
-        if not found:
-            raise NoCovariateError(len(table.names), self.layout_.group_names(table.names))
-        return found, columns
 
     def _represent_group(self, moments: GroupMoments, rows: Rows | None, levels: Levels) -> Vectors:
         """Represent one group, its rare levels pooled; ``levels`` are those that rows count in."""
@@ -389,30 +322,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _append(self, table: Table, lookups: Sequence[Lookup]) -> Any:
         """Put the kept columns and the new ones together."""
-        kept = self.layout_.kept
-        if not any(sparse.issparse(lookup.values) for lookup in lookups):
-            return table.append(kept, lookups, _get_output_config("transform", self)["dense"])
-        text = [table.names[position] for position in kept if table.kind(position) != "numeric"]
-        if text:
-            raise SparseOutputError(text)
-        blocks = [sparse.csr_array(table.append(kept, [], "default"))]
-        return sparse.hstack([*blocks, *(lookup.taken() for lookup in lookups)], format="csr")
-
-    def _new_columns(
-        self,
-        names: Sequence[str],
-        suffixes: dict[str, list[Suffix]],
-        covariates: Sequence[Covariate],
-    ) -> dict[str, list[str]]:
-        """Name the new columns of each group, given the names of the input columns."""
-        described = [covariate.name(names) for covariate in covariates]
-        return {
-            group: [
-                f"{label}_{suffix.text}" + ("" if suffix.covariate is None else described[suffix.covariate])
-                for suffix in suffixes[group]
-            ]
-            for group, label in zip(suffixes, self.layout_.group_names(names), strict=True)
-        }
+        if any(sparse.issparse(lookup.values) for lookup in lookups):
+            return sparse_rows(table, self.layout_.kept, lookups)
+        return table.append(self.layout_.kept, lookups, _get_output_config("transform", self)["dense"])
 
     def _one_group(self, group: str | None) -> tuple[str, Representation]:
         check_is_fitted(self)

@@ -8,7 +8,8 @@ from scipy import sparse
 from sklearn.utils._param_validation import StrOptions
 
 from sufrep._levels import level_label
-from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.solvers.contrasts import CODINGS
 
 if TYPE_CHECKING:

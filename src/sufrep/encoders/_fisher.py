@@ -12,9 +12,10 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sufrep._frames import Factorized, Lookup
-from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._reading import check_weights
 from sufrep.encoders._target import Target, check_classes, read_target, split_rows
+from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.representation import Representation
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Columns, Floats
     from sufrep._frames import Table
-    from sufrep.encoders._layout import Column, Covariate, Group
+    from sufrep.encoders._layout import Column, Covariate, Group, Layout
     from sufrep.moments import GroupMoments
 
 
@@ -134,17 +135,26 @@ class FisherEncoder(GroupEncoder):
         for train, test in folds:
             codes = np.full(len(factor.codes), -1)
             codes[train] = factor.codes[train]
-            outside = self._collect(replace(factor, codes=codes), target.covariates, target.columns, weights)
             values[test] = (n_ranks + 1) / 2
-            if outside.n_levels:
-                vectors = self._represent_group(outside, None, factor.levels)
-                ranks = (vectors.values - 0.5) * n_ranks / vectors.details["n_ranks_"] + 0.5
-                known = Representation.from_values(outside.levels, ranks, full.names, weight=outside.weight)
-                # Behind the levels stands the prior, for rows whose level is null.
-                values[test] = np.vstack([known.lookup(factor.levels), known.prior])[factor.codes[test]]
+            if not (codes >= 0).any() or (weights is not None and not weights[codes >= 0].any()):
+                continue  # nobody is left to learn from
+            names = [covariate.name(self.layout_.names) for covariate in target.covariates]
+            outside = self._collect(name, replace(factor, codes=codes), names, target.columns, weights)
+            vectors = self._represent_group(outside, None, factor.levels)
+            ranks = (vectors.values - 0.5) * n_ranks / vectors.details["n_ranks_"] + 0.5
+            known = Representation.from_values(outside.levels, ranks, full.names, weight=outside.weight)
+            # Behind the levels stands the prior, for rows whose level is null.
+            values[test] = np.vstack([known.lookup(factor.levels), known.prior])[factor.codes[test]]
         return Lookup(full.names, values)
 
-    def _describe(self, table: Table, y: Any, *, reset: bool) -> tuple[list[Covariate], Columns]:  # noqa: ARG002
+    def _describe(
+        self,
+        table: Table,  # noqa: ARG002
+        layout: Layout,  # noqa: ARG002
+        y: Any,
+        *,
+        reset: bool,
+    ) -> tuple[list[Covariate], Columns]:
         """Levels are described by their response."""
         target = read_target(y, self.target_type if reset else self.target_type_)
         self.target_type_: str = target.kind

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from sufrep._levels import level_label
-from sufrep.errors import NotNumericError, UnknownColumnError
+from sufrep.errors import NotNumericError, TooManySharesError, UnknownColumnError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +115,10 @@ def merge_covariates(old: Sequence[Covariate], new: Sequence[Covariate]) -> list
     """Unite the covariates of two chunks: columns in their order, then indicators sorted."""
     columns = [covariate for covariate in old if covariate.level is None]
     indicators = {covariate for covariate in (*old, *new) if covariate.level is not None}
+    most = Counter(covariate.position for covariate in indicators).most_common(1)
+    # One more than the limit: null is a level too.
+    if most and most[0][0] is not None and most[0][1] > MOST_SHARES + 1:
+        raise TooManySharesError(most[0][0], most[0][1], MOST_SHARES)
     return columns + sorted(indicators, key=_indicator_order)
 
 

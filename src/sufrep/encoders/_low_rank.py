@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.errors import TooManyComponentsError
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
 from sufrep.solvers.scales import within_covariance, within_scale

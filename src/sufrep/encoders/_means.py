@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._vectors import Rows, Suffix, Vectors
 
 if TYPE_CHECKING:
     from sufrep.moments import GroupMoments

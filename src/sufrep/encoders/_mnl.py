@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.solvers.discriminant import linear_discriminant
 from sufrep.solvers.multinomial import fit_multinomial
 from sufrep.solvers.scales import overall_scale, within_freedom
@@ -118,7 +119,8 @@ class MNLEncoder(GroupEncoder):
     def n_iter_(self) -> int:
         """Most iterations that any group took."""
         check_is_fitted(self)
-        return max(1, *getattr(self, "iterations_", {}).values(), 1)
+        iterations: dict[str, int] = getattr(self, "iterations_", {})
+        return max([1, *iterations.values()])
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
         scale = overall_scale(moments) if self.standardize else np.ones(len(moments.covariates))

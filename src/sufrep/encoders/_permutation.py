@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._vectors import Rows, Suffix, Vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

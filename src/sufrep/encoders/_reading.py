@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from sufrep._frames import ArrayTable, Factorized, FrameTable, Lookup, Table, cross, is_frame
+from sufrep._frames import ArrayTable, Factorized, FrameTable, Lookup, Table, cross, is_frame, refuse_lazy
 from sufrep._levels import level_label
 from sufrep.errors import (
     LengthMismatchError,
     MissingColumnsError,
     MissingLevelError,
-    NoLevelError,
     NoRowsError,
     SampleWeightError,
     UnseenLevelError,
@@ -43,6 +42,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
         if not table.n_rows:
             raise NoRowsError(len(table.names))
         return table
+    refuse_lazy(X)
     if isinstance(X, list) and np.asarray(X).dtype.kind in "US":
         # numpy would make text of the numbers beside text.
         X = np.asarray(X, dtype=object)
@@ -61,12 +61,6 @@ def read_group(table: Table, columns: Sequence[int], missing: str) -> Factorized
     if len(parts) > 1:
         return cross(parts, keep_null=missing == "level")
     return parts[0].with_missing_level() if missing == "level" else parts[0]
-
-
-def require_levels(factor: Factorized, name: str) -> None:
-    """Refuse a group that no level is left of."""
-    if not len(factor.levels):
-        raise NoLevelError(name)
 
 
 def look_up(

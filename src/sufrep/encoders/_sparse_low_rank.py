@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from sufrep.encoders._base import GroupEncoder, Rows, Suffix, Vectors
+from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._low_rank import count_components, means_matrix
+from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.solvers.sparse_pca import sparse_pca
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ class SparseLowRankEncoder(GroupEncoder):
     def n_iter_(self) -> int:
         """Most iterations that any group took."""
         check_is_fitted(self)
-        return max(1, *getattr(self, "iterations_", {}).values(), 1)
+        iterations: dict[str, int] = getattr(self, "iterations_", {})
+        return max([1, *iterations.values()])
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
         matrix = means_matrix(moments, standardize=self.standardize)

@@ -111,15 +111,16 @@ def n_components_above_noise(
         At least 1 and at most the smaller of n_levels and n_covariates.
     """
     mean, weight = mean[weight > 0], weight[weight > 0]
+    n_levels, n_covariates = len(mean), len(within_covariance)
     noisy, noise_free = _split_by_noise(mean, within_covariance)
     root = np.sqrt(weight)[:, np.newaxis]
     certain = _column_basis(noise_free * root / max(root.max(initial=0.0), 1e-300))
     rows = noisy * root
     # The limit of a noise that vanishes: what such directions explain is explained, the rest faces the noise.
     rows -= certain @ (certain.T @ rows)
-    n_certain = certain.shape[1]
-    n_noisy = _n_above_edge(rows, n_rows=len(mean) - n_certain, dof=float(weight.sum()) - len(mean))
-    return max(1, min(n_certain + n_noisy, len(mean), len(within_covariance)))
+    n_certain: int = certain.shape[1]
+    n_noisy = _n_above_edge(rows, n_rows=n_levels - n_certain, dof=float(weight.sum()) - n_levels)
+    return max(1, min(n_certain + n_noisy, n_levels, n_covariates))
 
 
 def _n_above_edge(rows: NDArray[np.float64], n_rows: int, dof: float) -> int:

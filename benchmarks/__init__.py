@@ -1,0 +1,1 @@
+"""Speed and memory against peers; ``make bench`` runs all of it."""

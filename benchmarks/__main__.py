@@ -1,0 +1,42 @@
+"""Run every benchmark and print one table; also written to ``benchmarks/RESULTS.md``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks import bench_means, bench_multinomial
+
+PACKAGES = ("sufrep", "numpy", "scipy", "scikit-learn", "polars", "pandas", "narwhals", "skrub")
+
+
+def main() -> None:
+    """Parse the number of repeats, measure, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5, help="timed runs of each call (median is taken)")
+    repeats = parser.parse_args().repeats
+    rows = [*bench_means.results(repeats), *bench_multinomial.results(repeats)]
+    lines = [
+        "| case | ours | peer | ours / peer | goal | reached |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {row.case} | {row.ours} | {row.peer} | {row.ratio:.3g} | {row.goal} | "
+            f"{'yes' if row.reached else 'no'} |"
+            for row in rows
+        ),
+    ]
+    table = "\n".join(lines)
+    print(table)
+    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    text = (
+        f"# Benchmarks\n\nWritten by `make bench` (medians of {repeats} runs that take turns, "
+        f"{os.cpu_count()} cores, Python {platform.python_version()}).\n\n{table}\n\n{versions}\n"
+    )
+    Path(__file__).with_name("RESULTS.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

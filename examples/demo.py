@@ -1,0 +1,106 @@
+"""Compare every encoder on one data set simulated as in the paper, and draw the result.
+
+Run by ``make demo``. The table is printed and the pictures are written to ``demo_output``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from sklearn.metrics import mean_squared_error
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline, make_pipeline
+from xgboost import XGBRegressor
+
+from sufrep import make_encoder
+from sufrep.encoders import METHODS
+
+OUTPUT = Path(__file__).parents[1] / "demo_output"
+
+
+def simulate(seed: int, n: int = 10_000, p: int = 20, n_latent: int = 10, n_levels: int = 500) -> tuple:
+    """Draw the paper's *latent linear* setup: the slopes of the target differ by hidden state."""
+    rng = np.random.default_rng(seed)
+    latent = rng.integers(0, n_latent, n)
+    # A row is in a level of its state's own block with probability 0.9, else in any other.
+    block = np.where(rng.random(n) < 0.9, latent, (latent + rng.integers(1, n_latent, n)) % n_latent)
+    level = block * (n_levels // n_latent) + rng.integers(0, n_levels // n_latent, n)
+    centres = np.zeros((n_latent, p))
+    for state in range(n_latent):
+        centres[state, rng.choice(p, 3, replace=False)] = rng.choice([-1.0, 1.0], 3)
+    toeplitz = 0.5 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    covariates = centres[latent] + rng.multivariate_normal(np.zeros(p), toeplitz, n)
+    slopes = rng.choice([-1.0, 0.0, 1.0], (n_latent, p))
+    slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
+    intercepts = rng.laplace(0, 1 / np.sqrt(2), n_latent)
+    y = intercepts[latent] + (covariates * slopes[latent]).sum(axis=1) + rng.normal(size=n)
+    X = pd.DataFrame(covariates, columns=[f"x{j + 1}" for j in range(p)])
+    return X.assign(zipcode=pd.Categorical(level.astype(str))), y
+
+
+def evaluate(method: str, X: pd.DataFrame, y: np.ndarray) -> tuple[float, float, int, Pipeline]:
+    """Fit one encoder with boosted trees; test error, seconds, columns added, and the pipeline."""
+    parameters = {"n_components": 10} if method in ("low_rank", "sparse_low_rank") else {}
+    encoder = make_encoder(method, "zipcode", **parameters)
+    model = XGBRegressor(n_estimators=100, max_depth=6, learning_rate=0.1, n_jobs=2, random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0)
+    start = perf_counter()
+    pipeline = make_pipeline(encoder, model).fit(X_train, y_train)
+    error = mean_squared_error(y_test, pipeline.predict(X_test))
+    n_columns = len(encoder.get_feature_names_out()) - (X.shape[1] - 1)
+    return error, perf_counter() - start, n_columns, pipeline
+
+
+def main() -> None:
+    """Run all methods, print the table, write the pictures."""
+    console = Console()
+    X, y = simulate(seed=1)
+    console.print(
+        f"[bold]sufrep demo[/bold]: {len(X):,} rows, {X.shape[1] - 1} covariates, "
+        f"{X['zipcode'].nunique()} levels that act through 10 hidden states (the paper's latent linear setup)"
+    )
+    results = {}
+    columns = (TextColumn("{task.description:18}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=len(METHODS))
+        for method in METHODS:
+            progress.update(task, description=method)
+            results[method] = evaluate(method, X, y)
+            progress.advance(task)
+    one_hot = results["one_hot"][0]
+    table = Table("method", "columns added", "test MSE", "better than one-hot", "seconds", title="xgboost, 20 % test rows")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for method, (error, seconds, n_columns, _) in sorted(results.items(), key=lambda item: item[1][0]):
+        table.add_row(method, str(n_columns), f"{error:.3f}", f"{1 - error / one_hot:+.1%}", f"{seconds:.1f}")
+    console.print(table)
+    write_pictures({method: 1 - result[0] / one_hot for method, result in results.items()}, results["means"][3])
+    console.print(f"Pictures: {OUTPUT / 'improvement.png'} and {OUTPUT / 'levels.png'}")
+
+
+def write_pictures(improvement: dict[str, float], pipeline: Pipeline) -> None:
+    """Draw the improvement of each method, and the levels in the plane of their means."""
+    OUTPUT.mkdir(exist_ok=True)
+    rows = [{"method": method, "improvement": value} for method, value in improvement.items()]
+    bars = (
+        alt.Chart(alt.Data(values=rows), title="Test error below that of one-hot columns (one data set)")
+        .mark_bar()
+        .encode(
+            x=alt.X("improvement:Q", axis=alt.Axis(format="%"), title="improvement"),
+            y=alt.Y("method:N", sort="-x", title=None),
+            color=alt.condition("datum.improvement > 0", alt.value("#2a78b5"), alt.value("#b5532a")),
+        )
+    )
+    bars.properties(width=520).save(OUTPUT / "improvement.png", scale_factor=2)
+    pipeline[0].plot("zipcode").save(OUTPUT / "levels.png", scale_factor=2)
+
+
+if __name__ == "__main__":
+    main()

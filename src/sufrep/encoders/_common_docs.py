@@ -1,0 +1,29 @@
+"""The parts of the docstrings that all encoders share."""
+
+from __future__ import annotations
+
+COMMON_PARAMETERS = """group : str, int, tuple, list of these, or None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None takes every text or
+        categorical column.
+    covariates : list of str or int, optional
+        The columns that describe the levels; by default every numeric column that is no group.
+    categorical_covariates : {"ignore", "share"}
+        With "share", text columns of at most 30 levels that are no group join the covariates, by one
+        indicator for each of their levels.
+    remainder : {"passthrough", "drop"}
+        Whether the other columns stand before the encoding in the output.
+    unseen : {"prior", "error"}
+        What a level that ``fit`` did not see gets: the weighted mean of the level vectors, or an error.
+    missing : {"level", "prior", "error"}
+        What a null in the group column is: a level of its own, a level never seen, or an error.
+    min_frequency : int or float, optional
+        Levels with fewer rows (or a smaller share of them) are pooled into one before encoding."""
+
+COMMON_ATTRIBUTES = """representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        What the tables were made from, where no more than that is needed.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Where X had names."""

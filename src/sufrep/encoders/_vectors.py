@@ -1,0 +1,83 @@
+"""What goes into and comes out of an encoder's one formula, ``_represent``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sufrep.errors import ClashingNamesError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sufrep._arrays import Codes, Columns, Floats
+    from sufrep.encoders._layout import Covariate, Layout
+
+
+class Suffix(NamedTuple):
+    """End of an output column's name: a text, and the covariate that it is about, if any."""
+
+    text: str
+    covariate: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """What an encoder makes of a group.
+
+    Parameters
+    ----------
+    values : ndarray or csr_array, shape (n_levels, n_columns)
+    suffixes : list of Suffix
+        Names of the columns.
+    details : dict
+        More that was learnt, by the name of the fitted attribute (a dict by group) that it goes to.
+    """
+
+    values: Any
+    suffixes: list[Suffix]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The rows behind the moments, for the encoders that need them.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Position of each row's level in the moments, −1 for rows to leave out.
+    columns : sequence of ndarray, each of shape (n,)
+        The covariates; NaN is a null.
+    weights : ndarray, shape (n,), or None
+    """
+
+    codes: Codes
+    columns: Columns
+    weights: Floats | None
+
+
+def name_columns(
+    layout: Layout,
+    names: Sequence[str],
+    suffixes: Mapping[str, Sequence[Suffix]],
+    covariates: Sequence[Covariate],
+) -> dict[str, list[str]]:
+    """Name the new columns of each group, given the names of the input columns."""
+    described = [covariate.name(names) for covariate in covariates]
+    return {
+        group: [
+            f"{label}_{suffix.text}" + ("" if suffix.covariate is None else described[suffix.covariate])
+            for suffix in suffixes[group]
+        ]
+        for group, label in zip(suffixes, layout.group_names(names), strict=True)
+    }
+
+
+def refuse_clashes(kept: Sequence[str], new: Mapping[str, Sequence[str]]) -> None:
+    """Raise an error if two columns of the output would have the same name."""
+    twice = [name for name, times in Counter(chain(kept, *new.values())).items() if times > 1]
+    if twice:
+        raise ClashingNamesError(twice)

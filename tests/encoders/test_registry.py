@@ -1,0 +1,341 @@
+"""The list of methods, and the laws that every method on it obeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from sufrep import errors, make_encoder
+from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, PermutationEncoder
+
+# Where a solver stops at a tolerance of its own, so do we.
+TOLERANCE = {"mnl": 1e-5, "sparse_low_rank": 1e-3}
+
+# Every method that learns from moments alone, and the kinds of it that differ in what they add up.
+CHUNKABLE: dict[str, tuple[str, dict[str, Any]]] = {
+    **{method: (method, {}) for method in METHODS if method != "mnl"},
+    "mnl by discriminant": ("mnl", {"solver": "lda"}),
+    "mnl by discriminant, raw units": ("mnl", {"solver": "lda", "standardize": False}),
+    "low_rank without second moments": ("low_rank", {"standardize": False, "n_components": 1}),
+    "fisher of two classes": ("fisher", {"target_type": "binary"}),
+    "fisher of three classes": ("fisher", {"target_type": "multiclass"}),
+    "one_hot, sparse": ("one_hot", {"sparse_output": True, "remainder": "drop"}),
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows with a target, weights or None, and the places where they are cut into chunks."""
+
+    frame: pd.DataFrame
+    y: Any
+    weights: Any
+    cuts: list[int]
+
+    def take(self, rows: Any) -> Sample:
+        weights = None if self.weights is None else self.weights[rows]
+        return Sample(self.frame.iloc[rows], self.y[rows], weights, [])
+
+    def chunks(self) -> list[Sample]:
+        edges = sorted({0, *self.cuts, len(self.frame)})
+        return [self.take(np.arange(*pair)) for pair in zip(edges[:-1], edges[1:], strict=True)]
+
+
+@st.composite
+def samples(draw: Any, *, max_rows: int = 40, nulls: bool = True, weighted: bool = True) -> Sample:
+    """Levels that differ in their means, in continuous data: singular values do not tie."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, n_levels = draw(st.integers(1, max_rows)), draw(st.integers(1, 6))
+    level = rng.integers(0, n_levels, n)
+    frame = pd.DataFrame(
+        {
+            "shop": np.array(["ann", "bob", "cid", "dan", "eve", "fay"], dtype=object)[level],
+            "town": rng.choice(np.array(["x", "y"], dtype=object), n),
+            "a": rng.normal(size=n) + level,
+            "b": 5.0 * rng.normal(size=n) - level**2,
+            "c": rng.normal(size=n) + 100.0,
+        }
+    )
+    if nulls and draw(st.booleans()):
+        for column in ("shop", "a", "b"):
+            frame.loc[rng.random(n) < 0.2, column] = None
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], n) if weighted and draw(st.booleans()) else None
+    cuts = draw(st.lists(st.integers(0, n), max_size=3))
+    return Sample(frame, level + rng.normal(size=n), weights, cuts)
+
+
+def target_of(sample: Sample, parameters: dict[str, Any]) -> Any:
+    """The target as the encoder is to take it; classes are cut out of the quantity."""
+    edges = {"binary": [2.0], "multiclass": [1.0, 3.0]}.get(parameters.get("target_type", ""))
+    return sample.y if edges is None else np.digitize(sample.y, edges)
+
+
+def fitted(method: str, sample: Sample, group: Any = "shop", **parameters: Any) -> GroupEncoder:
+    encoder = make_encoder(method, group, **parameters)
+    return encoder.fit(sample.frame, target_of(sample, parameters), sample_weight=sample.weights)
+
+
+def vectors(encoder: GroupEncoder) -> dict[str, dict[Any, np.ndarray]]:
+    """The vector of each level of each group."""
+    found = {}
+    for name, table in encoder.representations_.items():
+        values = table.values.toarray() if sparse.issparse(table.values) else table.values
+        found[name] = dict(zip(table.levels.tolist(), values, strict=True))
+    return found
+
+
+def assert_same(left: GroupEncoder, right: GroupEncoder, tolerance: float = 1e-7) -> None:
+    assert left.get_feature_names_out().tolist() == right.get_feature_names_out().tolist()
+    assert list(left.representations_) == list(right.representations_)
+    one, other = vectors(left), vectors(right)
+    for name in one:
+        assert list(one[name]) == list(other[name])
+        for level in one[name]:
+            np.testing.assert_allclose(one[name][level], other[name][level], rtol=tolerance, atol=tolerance)
+        tables = left.representations_[name], right.representations_[name]
+        np.testing.assert_allclose(tables[0].weight, tables[1].weight, rtol=1e-12)
+        np.testing.assert_allclose(tables[0].prior, tables[1].prior, rtol=tolerance, atol=tolerance)
+
+
+def assume_each_chunk_has_rows_that_count(sample: Sample, *, missing: str = "level") -> None:
+    for chunk in sample.chunks():
+        counts = np.ones(len(chunk.frame), dtype=bool) if chunk.weights is None else chunk.weights > 0
+        assume(counts.any())
+        assume(missing == "level" or (chunk.frame["shop"].notna().to_numpy() & counts).any())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_makes_an_encoder_of_its_class_with_its_parameters(method):
+    encoder = make_encoder(method, "shop", min_frequency=3)
+    cls, fixed = METHODS[method]
+    assert type(encoder) is cls
+    assert encoder.get_params() | {"group": "shop", "min_frequency": 3, **fixed} == encoder.get_params()
+
+
+def test_parameters_of_the_caller_win_over_those_of_the_method():
+    assert make_encoder("multi_permutation", 0, n_permutations=7).n_permutations == 7
+
+
+def test_the_methods_of_the_design_that_need_no_latent_states_are_there():
+    assert list(METHODS) == [
+        *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
+        *("permutation", "multi_permutation", "fisher", "means", "low_rank", "sparse_low_rank", "mnl"),
+    ]
+
+
+def test_an_unknown_method_gets_the_nearest_as_a_hint():
+    with pytest.raises(errors.UnknownMethodError, match=r"No encoder is called 'mean'.*\n.*did you mean 'means'"):
+        make_encoder("mean")
+
+
+def test_a_method_like_no_other_gets_the_whole_list():
+    with pytest.raises(errors.UnknownMethodError, match=r"Hint: The methods are one_hot, .*, mnl\."):
+        make_encoder("zzz")
+
+
+def test_a_parameter_that_the_method_lacks_is_refused():
+    with pytest.raises(TypeError, match="alpha"):
+        make_encoder("means", "shop", alpha=0.1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_encodes_the_same_in_every_library(method):
+    rng = np.random.default_rng(0)
+    columns = {"shop": ["a", "b", None, "c"] * 5, "x": rng.normal(size=20), "z": rng.normal(size=20)}
+    y = rng.normal(size=20)
+    expected = make_encoder(method, "shop").fit(pl.DataFrame(columns), y).transform(pl.DataFrame(columns))
+    for frame in (pd.DataFrame(columns), pa.table(columns), pd.DataFrame(columns).convert_dtypes()):
+        found = make_encoder(method, "shop").fit(frame, y).transform(frame)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    array = np.column_stack([np.array(column, dtype=object) for column in columns.values()])
+    found = make_encoder(method, 0).fit(array, y).transform(array)
+    np.testing.assert_allclose(found.astype(float), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_unseen_level_gets_the_prior(method):
+    frame = pd.DataFrame({"shop": list("aaabbc"), "x": [1.0, 2, 4, 8, 9, 5], "z": [3.0, 1, 2, 5, 6, 4]})
+    encoder = make_encoder(method, "shop", remainder="drop").fit(frame, [1.0, 2.5, 4, 8, 16, 32])
+    new = pd.DataFrame({"shop": ["a", "never seen"], "x": [0.0, 0.0], "z": [0.0, 0.0]})
+    table = encoder.representations_["shop"]
+    np.testing.assert_array_equal(encoder.transform(new)[1], table.prior)
+    np.testing.assert_array_equal(encoder.transform(new)[0], table.values[0])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(deadline=None, max_examples=10)
+@given(sample=samples(), least=st.sampled_from([None, 4, 0.2]))
+def test_the_prior_is_the_weighted_mean_of_the_level_vectors(method, sample, least):
+    assume_each_chunk_has_rows_that_count(sample)
+    encoder = fitted(method, sample, min_frequency=least)
+    table = encoder.representations_["shop"]
+    expected = np.average(table.values, axis=0, weights=table.weight)
+    np.testing.assert_allclose(table.prior, expected, rtol=1e-12, atol=1e-12)
+    weights = np.ones(len(sample.frame)) if sample.weights is None else sample.weights
+    # ... which is the mean of the rows that fit has seen.
+    rows = encoder.set_params(remainder="drop").fit(sample.frame, sample.y, weights).transform(sample.frame)
+    np.testing.assert_allclose(table.prior, np.average(rows, axis=0, weights=weights), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(deadline=None, max_examples=10)
+@given(sample=samples(), seed=st.integers(0, 2**32 - 1))
+def test_the_order_of_the_rows_does_not_matter(method, sample, seed):
+    assume_each_chunk_has_rows_that_count(sample)
+    shuffled = sample.take(np.random.default_rng(seed).permutation(len(sample.frame)))
+    assert_same(fitted(method, sample), fitted(method, shuffled), TOLERANCE.get(method, 1e-7))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(deadline=None, max_examples=10)
+@given(sample=samples(weighted=False), seed=st.integers(0, 2**32 - 1))
+def test_a_weight_counts_how_often_a_row_came(method, sample, seed):
+    times = np.random.default_rng(seed).integers(0, 4, len(sample.frame))
+    assume(times.any())
+    weighted = Sample(sample.frame, sample.y, times.astype(float), [])
+    repeated = sample.take(np.repeat(np.arange(len(sample.frame)), times))
+    assert_same(fitted(method, weighted), fitted(method, repeated), TOLERANCE.get(method, 1e-7))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(deadline=None, max_examples=10)
+@given(sample=samples(), order=st.permutations(range(6)))
+def test_the_names_of_the_levels_do_not_matter(method, sample, order):
+    assume_each_chunk_has_rows_that_count(sample)
+    keeps_order = issubclass(METHODS[method][0], (ContrastEncoder, PermutationEncoder))
+    places = sorted(order) if keeps_order else order
+    old = ["ann", "bob", "cid", "dan", "eve", "fay"]
+    new = {name: f"level {place}" for name, place in zip(old, places, strict=True)}
+    renamed = sample.frame.assign(shop=[new.get(level) for level in sample.frame["shop"].astype(object)])
+    before = vectors(fitted(method, sample))["shop"]
+    after = vectors(fitted(method, Sample(renamed, sample.y, sample.weights, [])))["shop"]
+    assert {new.get(level) for level in before} == set(after)
+    for level, vector in before.items():
+        close = TOLERANCE.get(method, 1e-7)
+        np.testing.assert_allclose(after[new.get(level)], vector, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "fisher"])
+@settings(deadline=None, max_examples=5)
+@given(sample=samples())
+def test_fit_transform_is_fit_and_transform(method, sample):
+    assume_each_chunk_has_rows_that_count(sample)
+    encoder = make_encoder(method, "shop", missing="prior", remainder="drop")
+    assume((sample.frame["shop"].notna() & (1.0 if sample.weights is None else sample.weights > 0)).any())
+    at_once = encoder.fit_transform(sample.frame, sample_weight=sample.weights)
+    np.testing.assert_array_equal(at_once, encoder.transform(sample.frame))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fitting_twice_gives_the_same_bits(method):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd")).assign(shop=list("uvwxyz") * 10)
+    encoder = make_encoder(method, "shop").fit(frame, frame["a"])
+    first = encoder.transform(frame)
+    np.testing.assert_array_equal(encoder.fit(frame, frame["a"]).transform(frame), first)
+    np.testing.assert_array_equal(make_encoder(method, "shop").fit(frame, frame["a"]).transform(frame), first)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_but_exact_mnl_learns_in_chunks(method):
+    assert hasattr(make_encoder(method), "partial_fit") == (method != "mnl")
+
+
+@pytest.mark.parametrize("kind", CHUNKABLE)
+@settings(deadline=None, max_examples=15)
+@given(
+    sample=samples(),
+    missing=st.sampled_from(["level", "prior"]),
+    least=st.sampled_from([None, 3, 0.2]),
+)
+def test_any_chunks_give_what_fit_gives_on_all_rows(kind, sample, missing, least):
+    method, parameters = CHUNKABLE[kind]
+    assume_each_chunk_has_rows_that_count(sample, missing=missing)
+    common = {"missing": missing, "min_frequency": least, **parameters}
+    encoder = make_encoder(method, "shop", **common)
+    for chunk in sample.chunks():
+        target = target_of(chunk, parameters)
+        encoder.partial_fit(chunk.frame, target, sample_weight=chunk.weights)
+    assert_same(encoder, fitted(method, sample, **common), TOLERANCE.get(method, 1e-7))
+
+
+@pytest.mark.parametrize("kind", CHUNKABLE)
+@settings(deadline=None, max_examples=8)
+@given(sample=samples())
+def test_chunks_add_up_for_several_and_for_crossed_groups(kind, sample):
+    method, parameters = CHUNKABLE[kind]
+    assume_each_chunk_has_rows_that_count(sample)
+    group = ["shop", "town", ("shop", "town")]
+    encoder = make_encoder(method, group, **parameters)
+    for chunk in sample.chunks():
+        encoder.partial_fit(chunk.frame, target_of(chunk, parameters), sample_weight=chunk.weights)
+    assert_same(encoder, fitted(method, sample, group, **parameters), TOLERANCE.get(method, 1e-7))
+
+
+@pytest.mark.parametrize("kind", ["means", "low_rank", "sparse_low_rank", "mnl by discriminant"])
+@settings(deadline=None, max_examples=15)
+@given(sample=samples())
+def test_chunks_add_up_where_a_category_first_occurs_in_a_later_one(kind, sample):
+    method, parameters = CHUNKABLE[kind]
+    assume_each_chunk_has_rows_that_count(sample)
+    n = len(sample.frame)
+    # The further down, the more colours there are; null is one of them.
+    colours = np.array(["red", "blue", None, "amber", "cyan"], dtype=object)
+    later = sample.frame.assign(colour=colours[np.minimum(np.arange(n) // 4, np.arange(n) % 5)])
+    sample = Sample(later, sample.y, sample.weights, [*sample.cuts, n // 3])
+    assume_each_chunk_has_rows_that_count(sample)
+    common = {"categorical_covariates": "share", **parameters}
+    encoder = make_encoder(method, "shop", **common)
+    for chunk in sample.chunks():
+        encoder.partial_fit(chunk.frame, sample_weight=chunk.weights)
+    assert_same(encoder, fitted(method, sample, **common), TOLERANCE.get(method, 1e-7))
+
+
+def test_chunks_may_come_from_different_libraries():
+    rows = pl.DataFrame({"shop": list("aabbcc"), "x": [1.0, 2.0, 8.0, 9.0, 4.0, 5.0]})
+    encoder = make_encoder("means", "shop").partial_fit(rows[:2])
+    encoder.partial_fit(rows[2:3].to_pandas()).partial_fit(rows[3:].to_arrow())
+    assert_same(encoder, make_encoder("means", "shop").fit(rows))
+
+
+def test_a_later_chunk_whose_rows_all_have_no_level_adds_nothing():
+    rows = pd.DataFrame({"shop": ["a", "b", None, None], "x": [1.0, 2.0, 3.0, 4.0]})
+    encoder = make_encoder("means", "shop", missing="prior").partial_fit(rows[:2]).partial_fit(rows[2:])
+    assert_same(encoder, make_encoder("means", "shop", missing="prior").fit(rows))
+
+
+def test_a_later_chunk_whose_weights_are_all_zero_adds_nothing():
+    rows = pd.DataFrame({"shop": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
+    encoder = make_encoder("means", "shop").partial_fit(rows[:2], sample_weight=[1.0, 1.0])
+    encoder.partial_fit(rows[2:], sample_weight=[0.0])
+    assert_same(encoder, make_encoder("means", "shop").fit(rows, sample_weight=[1.0, 1.0, 0.0]))
+
+
+@pytest.mark.parametrize("kind", CHUNKABLE)
+def test_a_chunk_that_fails_leaves_the_encoder_as_it_was(kind):
+    method, parameters = CHUNKABLE[kind]
+    rows = pd.DataFrame({"shop": list("abab"), "x": [1.0, 2.0, 8.0, 9.0]})
+    y = [0, 1, 1, 1] if parameters.get("target_type") else [0.5, 1.0, 2.0, 4.0]
+    encoder = make_encoder(method, "shop", **parameters).partial_fit(rows, y)
+    before = encoder.transform(rows)
+    with pytest.raises(errors.LengthMismatchError, match="X has 4 row"):
+        encoder.partial_fit(rows.assign(shop="new"), y[:3])
+    with pytest.raises(errors.MissingColumnsError, match="- x"):
+        encoder.partial_fit(rows[["shop"]], y)
+    after = encoder.transform(rows)
+    np.testing.assert_array_equal(sparse.csr_array(after).toarray(), sparse.csr_array(before).toarray())
+
+
+def test_fit_starts_anew_after_chunks():
+    rows = pd.DataFrame({"shop": list("abab"), "x": [1.0, 2.0, 8.0, 9.0]})
+    encoder = make_encoder("means", "shop").partial_fit(rows).fit(rows[:2])
+    assert_same(encoder, make_encoder("means", "shop").fit(rows[:2]))
