@@ -75,13 +75,16 @@ def main() -> None:
             results[method] = evaluate(method, X, y)
             progress.advance(task)
     one_hot = results["one_hot"][0]
-    table = Table("method", "columns added", "test MSE", "better than one-hot", "seconds", title="xgboost, 20 % test rows")
+    columns = ("method", "columns added", "test MSE", "better than one-hot", "seconds")
+    table = Table(*columns, title="xgboost, 20 % test rows")
     for column in table.columns[1:]:
         column.justify = "right"
     for method, (error, seconds, n_columns, _) in sorted(results.items(), key=lambda item: item[1][0]):
-        table.add_row(method, str(n_columns), f"{error:.3f}", f"{1 - error / one_hot:+.1%}", f"{seconds:.1f}")
+        better = f"{1 - error / one_hot:+.1%}"
+        table.add_row(method, str(n_columns), f"{error:.3f}", better, f"{seconds:.1f}")
     console.print(table)
-    write_pictures({method: 1 - result[0] / one_hot for method, result in results.items()}, results["means"][3])
+    improvement = {method: 1 - result[0] / one_hot for method, result in results.items()}
+    write_pictures(improvement, results["means"][3])
     console.print(f"Pictures: {OUTPUT / 'improvement.png'} and {OUTPUT / 'levels.png'}")
 
 

@@ -11,7 +11,7 @@ from sufrep._combine import ratio
 from sufrep.errors import InfiniteValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from sufrep._arrays import Array, Codes, Columns, Floats, Mask
 
@@ -44,10 +44,11 @@ def accumulate(
 ) -> Sums:
     """Sum up the columns by level; the parameters are those of ``GroupMoments.from_columns``."""
     bins = _bins(codes, weights, n_levels)
-    work = _Accumulator(bins, columns, n_levels, weights, order, _null_columns(columns, names))
+    work = _Accumulator(bins, columns, names, n_levels, weights, order)
     # Every chunk costs a look at each level, so it has at least as many rows as there are levels.
-    for rows in _chunks(len(bins), max(_CHUNK, n_levels)):
-        work.add(rows)
+    size = max(_CHUNK, n_levels)
+    for start in range(0, len(bins), size):
+        work.add(slice(start, start + size))
     return work.finish()
 
 
@@ -57,26 +58,6 @@ def _bins(codes: Codes, weights: Floats | None, n_levels: int) -> Codes:
     if weights is not None:
         out |= weights == 0
     return np.where(out, n_levels, codes) if out.any() else codes
-
-
-def _chunks(n_rows: int, size: int) -> Iterator[slice]:
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
-
-
-def _null_columns(columns: Columns, names: Sequence[str]) -> Mask:
-    """Tell which columns hold nulls (NaN); infinite values are refused."""
-    totals = np.zeros(len(columns))
-    with np.errstate(invalid="ignore", over="ignore"):
-        for rows in _chunks(len(columns[0]) if len(columns) else 0, _CHUNK // 8):
-            totals += [np.sum(column[rows], dtype=np.float64) for column in columns]
-    suspect = ~np.isfinite(totals)
-    for j in np.flatnonzero(suspect).tolist():
-        infinite = np.isinf(columns[j])
-        if infinite.any():
-            raise InfiniteValueError(names[j], int(infinite.sum()), int(np.argmax(infinite)))
-        suspect[j] = np.isnan(columns[j]).any()
-    return suspect
 
 
 class _Accumulator:
@@ -91,12 +72,12 @@ class _Accumulator:
         self,
         bins: Codes,
         columns: Columns,
+        names: Sequence[str],
         n_levels: int,
         weights: Floats | None,
         order: Literal[1, 2],
-        null: Mask,
     ) -> None:
-        self.bins, self.columns, self.weights, self.null = bins, columns, weights, null
+        self.bins, self.columns, self.names, self.weights = bins, columns, names, weights
         self.order, self.n_bins = order, n_levels + 1
         shape = (len(columns), self.n_bins)
         self.pivots = self._level_pivots() if order == 2 else self._column_pivots()
@@ -105,21 +86,18 @@ class _Accumulator:
         if order == 2:
             self.squares = np.zeros(shape)
             self.raw = np.zeros((len(columns), len(columns)))
-            self.complete_sums = np.zeros(shape)
-            self.incomplete = np.zeros(self.n_bins)
+            self.incomplete = np.zeros(self.n_bins)  # weight and sums of the rows with any null
+            self.incomplete_sums = np.zeros(shape)
 
     def add(self, rows: slice) -> None:
         part = self.bins[rows]
         own = None if self.weights is None else self.weights[rows]
-        deviations = np.empty((len(self.columns), len(part)))
-        for j, column in enumerate(self.columns):
-            pivot = self.pivots[j] if self.order == 1 else self.pivots[j].take(part)
-            np.subtract(column[rows], pivot, out=deviations[j])
-        missing = np.isnan(deviations) if self.null.any() else None
+        deviations = self._deviations(rows, part)
+        missing = self._missing(deviations)
         if missing is not None:
             deviations[missing] = 0.0
-            for j in np.flatnonzero(self.null).tolist():
-                self.lost[j] += self._totals(part, missing[j], own)
+            for j, nulls in enumerate(missing):
+                self.lost[j] += self._totals(part, nulls, own)
         for j, values in enumerate(deviations):
             self.sums[j] += self._totals(part, values, own)
             if self.order == 2:
@@ -127,16 +105,39 @@ class _Accumulator:
         if self.order == 2:
             self._add_scatter(part, deviations, own, missing)
 
-    def _add_scatter(self, part: Codes, deviations: Floats, own: Floats | None, missing: Mask | None) -> None:
-        """Scatter comes from rows without nulls, which therefore need sums of their own."""
+    def _deviations(self, rows: slice, part: Codes) -> Floats:
+        """Distances from the pivots (p, n_rows), 0 in rows that do not count."""
+        deviations = np.empty((len(self.columns), len(part)))
+        with np.errstate(invalid="ignore"):
+            for j, column in enumerate(self.columns):
+                pivot = self.pivots[j] if self.order == 1 else self.pivots[j].take(part)
+                np.subtract(column[rows], pivot, out=deviations[j])
         out = part == self.n_bins - 1
+        if out.any():
+            deviations[:, out] = 0.0
+        return deviations
+
+    def _missing(self, deviations: Floats) -> Mask | None:
+        """Tell where a chunk is null, None if nowhere; refuse infinite values."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            if np.isfinite(deviations.sum()):
+                return None  # one sum is quicker than a look at every value
+        if np.isinf(deviations).any():
+            for name, column in zip(self.names, self.columns, strict=True):
+                infinite = np.isinf(column)
+                if infinite.any():
+                    raise InfiniteValueError(name, int(infinite.sum()), int(np.argmax(infinite)))
+        missing = np.isnan(deviations)
+        return missing if missing.any() else None
+
+    def _add_scatter(self, part: Codes, deviations: Floats, own: Floats | None, missing: Mask | None) -> None:
+        """Scatter comes from rows without nulls; the others are noted, to be left out of its means."""
         if missing is not None:
             incomplete: Mask = np.any(missing, axis=0)
-            deviations[:, incomplete] = 0.0
             self.incomplete += self._totals(part, incomplete, own)
             for j, values in enumerate(deviations):
-                self.complete_sums[j] += self._totals(part, values, own)
-        deviations[:, out] = 0.0
+                self.incomplete_sums[j] += self._totals(part, values * incomplete, own)
+            deviations[:, incomplete] = 0.0
         self.raw += (deviations if own is None else deviations * own) @ deviations.T
 
     def finish(self) -> Sums:
@@ -151,10 +152,8 @@ class _Accumulator:
         if self.order == 1:
             return Sums(count, weight, observed.T.copy(), mean.T.copy())
         squares = np.maximum(self.squares[:, levels] - observed * shift**2, 0.0)
-        complete_weight, complete_shift = weight, shift
-        if self.null.any():
-            complete_weight = np.maximum(weight - self.incomplete[levels], 0.0)
-            complete_shift = ratio(self.complete_sums[:, levels], complete_weight)
+        complete_weight = np.maximum(weight - self.incomplete[levels], 0.0)
+        complete_shift = ratio(self.sums[:, levels] - self.incomplete_sums[:, levels], complete_weight)
         complete_mean = np.where(complete_weight > 0, complete_shift + self.pivots[:, levels], 0.0)
         scatter = self.raw - (complete_shift * complete_weight) @ complete_shift.T
         return Sums(
@@ -175,20 +174,25 @@ class _Accumulator:
     def _column_pivots(self) -> Floats:
         """First observed value of each column that counts, 0 where there is none; (p, 1)."""
         pivots = np.zeros((len(self.columns), 1))
-        counts = self.bins < self.n_bins - 1
+        counted = np.flatnonzero(self.bins < self.n_bins - 1)
         for j, column in enumerate(self.columns):
-            usable = counts & ~np.isnan(column) if self.null[j] else counts
-            first = int(np.argmax(usable)) if len(usable) else 0
-            if len(usable) and usable[first]:
-                pivots[j] = column[first]
+            if len(counted):
+                pivots[j] = column[counted[0]]
+            if np.isnan(pivots[j]):
+                seen = counted[~np.isnan(column[counted])]
+                pivots[j] = column[seen[0]] if len(seen) else 0.0
         return pivots
 
     def _level_pivots(self) -> Floats:
         """First observed value of each column in each level, 0 where there is none; (p, n_bins)."""
         pivots = np.zeros((len(self.columns), self.n_bins))
-        rows = np.arange(len(self.bins))
+        first = np.zeros(self.n_bins, dtype=np.intp)
+        # Written backwards, the first row of a level is the one that stays.
+        first[self.bins[::-1]] = np.arange(len(self.bins))[::-1]
         for j, column in enumerate(self.columns):
-            usable = rows[~np.isnan(column)] if self.null[j] else rows
-            # Written backwards, the first row of a level is the one that stays.
-            pivots[j, self.bins[usable[::-1]]] = column[usable[::-1]]
+            pivots[j] = column[first]
+            if np.isnan(pivots[j]).any():
+                seen = np.flatnonzero(~np.isnan(column))[::-1]
+                pivots[j] = 0.0
+                pivots[j, self.bins[seen]] = column[seen]
         return pivots

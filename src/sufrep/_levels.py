@@ -50,6 +50,16 @@ def as_levels(values: Sequence[Any]) -> Levels:
     return levels
 
 
+def is_null(value: Any) -> bool:
+    """Tell None, NaN, NaT and pandas' NA (whatever is not equal to itself) from values."""
+    if value is None:
+        return True
+    try:
+        return not bool(value == value)
+    except TypeError:  # the truth of pandas' NA is not defined
+        return True
+
+
 def level_label(level: Any) -> str:
     """Name a level for a column header or a chart.
 

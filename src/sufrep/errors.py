@@ -47,6 +47,16 @@ class UnknownColumnError(SufrepError, ValueError):
         super().__init__(f"{parameter} names the column {column!r}, which X does not have.\nHint: {hint}")
 
 
+class EmptyGroupError(SufrepError, ValueError):
+    """``group`` is an empty list, or is or holds an empty tuple."""
+
+    def __init__(self, group: object) -> None:
+        super().__init__(
+            f"group={group!r} names no column.\n"
+            "Hint: name at least one; group=None takes every text or categorical column."
+        )
+
+
 class LazyFrameError(SufrepError, TypeError):
     """X is a query that has not been run, not a table in memory."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sufrep._frames._factorize import Factorized, factorize_numbers, factorize_objects
 from sufrep._frames._table import Kind, Lookup, dense
+from sufrep._levels import is_null
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +53,7 @@ class ArrayTable:
         column = self.array[:, position]
         if column.dtype.kind != "O":
             return column
-        # numpy reads None as NaN here.
-        return np.asarray(column, dtype=np.float64)
+        return np.array([np.nan if is_null(value) else value for value in column], dtype=np.float64)
 
     def factorize(self, position: int) -> Factorized:
         """Return the levels of a column and the code of each row."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from sufrep._levels import sort_levels
+from sufrep._levels import is_null, sort_levels
 from sufrep.errors import GroupValueError
 
 if TYPE_CHECKING:
@@ -34,8 +34,11 @@ class Factorized:
 
     @classmethod
     def from_distinct(cls, codes: Codes, distinct: Sequence[Any]) -> Factorized:
-        """Sort the levels; ``distinct`` are values that all occur, in the order of ``codes``."""
-        levels = sort_levels(distinct)
+        """Sort the levels; ``distinct`` are values that all occur, in the order of ``codes``.
+
+        Values that are equal, such as 0.0 and −0.0, become one level.
+        """
+        levels = sort_levels(dict.fromkeys(distinct))
         rank = {level: code for code, level in enumerate(levels.tolist())}
         # The last entry is for the code −1.
         new = np.fromiter((*(rank[value] for value in distinct), -1), dtype=np.intp)
@@ -87,48 +90,62 @@ def factorize_numbers(values: Array, valid: Mask | None = None) -> Factorized:
 
 
 def factorize_objects(column: str, values: Sequence[Any]) -> Factorized:
-    """Factorize Python objects; None, NaN and the like (what is not equal to itself) are null."""
+    """Factorize Python objects."""
     seen: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values):
         try:
-            null = value is None or bool(value != value)
-            codes[row] = -1 if null else seen.setdefault(value, len(seen))
+            codes[row] = seen.setdefault(value, len(seen))
         except TypeError:
             raise GroupValueError(column, value) from None
-    plain = [value.item() if isinstance(value, np.generic) else value for value in seen]
-    return Factorized.from_distinct(codes, plain)
+    return _without_nulls(codes, list(seen))
+
+
+def _without_nulls(codes: Codes, distinct: Sequence[Any]) -> Factorized:
+    """Sort the levels, the nulls among the distinct values being none; numpy's scalars become Python's."""
+    null = np.fromiter((is_null(value) for value in distinct), dtype=bool)
+    kept = np.append(np.where(null, -1, np.cumsum(~null) - 1), -1)
+    plain = [
+        value.item() if isinstance(value, np.generic) else value for value in distinct if not is_null(value)
+    ]
+    return Factorized.from_distinct(kept[codes], plain)
 
 
 def factorize_series(series: nw.Series[Any]) -> Factorized:
     """Factorize a column of any frame library."""
     native, implementation = series.to_native(), series.implementation
+    if series.dtype.is_float():
+        return factorize_numbers(series.to_numpy())
+    if series.dtype.is_nested() or series.dtype == nw.Object:
+        return factorize_objects(series.name, series.to_list())
     if implementation.is_pyarrow():
         return _factorize_arrow(native)
-    text = not (series.dtype.is_numeric() or series.dtype == nw.Boolean)
     if implementation.is_polars():
-        return _factorize_polars(native, implementation.to_native_namespace(), text)
-    if not text and isinstance(native.dtype, np.dtype):
-        return factorize_numbers(series.to_numpy())
-    if series.dtype == nw.Object:
-        return factorize_objects(series.name, native.to_numpy().tolist())
+        return _factorize_polars(native, implementation.to_native_namespace())
+    if isinstance(native.dtype, np.dtype) and native.dtype.kind in "biu":
+        return factorize_numbers(native.to_numpy())
     if series.dtype in (nw.Categorical, nw.Enum) and hasattr(native, "cat"):
-        codes, present = _dense(native.cat.codes.to_numpy(), native.cat.codes.to_numpy() >= 0)
+        physical = native.cat.codes.to_numpy()
+        codes, present = _dense(physical, physical >= 0)
         return Factorized.from_distinct(codes, native.cat.categories[present].tolist())
     codes, distinct = native.factorize()
-    return Factorized.from_distinct(codes, distinct.tolist())
+    return _without_nulls(codes, distinct.tolist())
 
 
-def _factorize_polars(native: Any, pl: Any, text: bool) -> Factorized:
+def _factorize_polars(native: Any, pl: Any) -> Factorized:
     known = native.is_not_null().to_numpy()
-    if not text and native.dtype != pl.Decimal:
+    if native.dtype == pl.Boolean:
+        return factorize_numbers(native.fill_null(False).to_numpy(), known)
+    if native.dtype.is_integer() and native.dtype not in (pl.Int128, pl.UInt128):
         return factorize_numbers(native.fill_null(0).to_numpy(), known)
-    categories = native
-    if native.dtype not in (pl.Categorical, pl.Enum):
+    if native.dtype == pl.String:
         # Categories of their own are freed with the column; the global ones would stay.
-        categories = native.cast(pl.String).cast(pl.Categorical(pl.Categories.random()))
-    physical = categories.to_physical().fill_null(0).to_numpy()
-    codes, _ = _dense(physical, known)
+        physical = native.cast(pl.Categorical(pl.Categories.random())).to_physical()
+    elif native.dtype in (pl.Categorical, pl.Enum) or native.dtype.is_temporal():
+        physical = native.to_physical()
+    else:
+        return factorize_objects(native.name, native.to_list())
+    codes, _ = _dense(physical.fill_null(0).to_numpy(), known)
     return Factorized.from_distinct(codes, native.gather(_first_rows(codes)).to_list())
 
 
@@ -136,13 +153,10 @@ def _factorize_arrow(native: Any) -> Factorized:
     encoded = native.dictionary_encode().unify_dictionaries().combine_chunks()
     indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     known = encoded.indices.is_valid().to_numpy(zero_copy_only=False)
-    dictionary = encoded.dictionary.to_pylist()
-    # A dictionary of the user's may hold null or NaN, or values that do not occur.
-    null = np.fromiter((value is None or value != value for value in dictionary), dtype=bool)
-    if len(dictionary):
-        known &= ~null[indices]
+    # A dictionary of the user's may hold values that do not occur.
     codes, present = _dense(indices, known)
-    return Factorized.from_distinct(codes, [dictionary[position] for position in present])
+    distinct = encoded.dictionary.to_pylist()
+    return _without_nulls(codes, [distinct[position] for position in present])
 
 
 def _dense(values: Array, known: Mask) -> tuple[Codes, Array]:
@@ -152,12 +166,12 @@ def _dense(values: Array, known: Mask) -> tuple[Codes, Array]:
     some = values if known.all() else values[known]
     if values.dtype.kind in "iu" and int(some.max()) - int(some.min()) <= 4 * len(some) + 1024:
         # A range not much wider than the rows needs no sorting.
-        low = some.min()
-        offsets = (some - low).astype(np.intp)
+        wide = some.astype(np.uint64 if values.dtype.kind == "u" else np.int64)  # int8 would overflow
+        offsets = (wide - wide.min()).astype(np.intp)
         present = np.zeros(int(offsets.max()) + 1, dtype=bool)
         present[offsets] = True
         inverse = (np.cumsum(present) - 1)[offsets]
-        distinct = np.flatnonzero(present).astype(values.dtype) + low
+        distinct = np.flatnonzero(present).astype(wide.dtype) + wide.min()
     else:
         distinct, inverse = np.unique(some, return_inverse=True)
     if some is values:

@@ -79,7 +79,8 @@ class FrameTable:
     def numbers(self, position: int) -> Array:
         """Return a numeric column as an array, NaN for null; a view where the library allows it."""
         series = self._series(position)
-        if series.dtype.is_decimal() or (series.dtype == nw.Boolean and series.null_count()):
+        wide = series.dtype in (nw.Int128, nw.UInt128)
+        if wide or series.dtype.is_decimal() or (series.dtype == nw.Boolean and series.null_count()):
             series = series.cast(nw.Float64)
         return series.to_numpy()
 
@@ -89,16 +90,25 @@ class FrameTable:
 
     def append(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
         """Return the kept columns, as they are, followed by the new ones."""
-        kept = self.frame[:, list(keep)]
         if container == "polars":
-            return _append_polars(kept.to_polars(), lookups)
+            return _append_polars(self.frame[:, list(keep)].to_polars(), lookups)
         if container == "pandas":
-            return _append_pandas(kept.to_pandas(), lookups)
+            return _append_pandas(self._kept_pandas(list(keep)), lookups)
         columns = [
             self.numbers(position) if self.kind(position) == "numeric" else self._objects(position)
             for position in keep
         ]
         return dense([column[:, None] for column in columns], lookups, self.n_rows)
+
+    def _kept_pandas(self, keep: list[int]) -> Any:
+        if self.frame.implementation.is_pandas():
+            # narwhals would lose the index where no column is kept.
+            return self.frame.to_native().iloc[:, keep]
+        if keep:
+            return self.frame[:, keep].to_pandas()
+        import pandas as pd
+
+        return pd.DataFrame(index=pd.RangeIndex(self.n_rows))
 
     def _objects(self, position: int) -> Array:
         values = np.empty(self.n_rows, dtype=object)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 INFREQUENT = "infrequent"
 
 
-def _moments_suffice(encoder: GroupEncoder) -> bool:
+def _needs_no_rows(encoder: GroupEncoder) -> bool:
     return encoder._moments_suffice
 
 
@@ -121,7 +121,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         self._learn(X, y, sample_weight, reset=True)
         return self
 
-    @available_if(_moments_suffice)
+    @available_if(_needs_no_rows)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one more chunk of rows; any chunks give what ``fit`` gives on all of them.
@@ -209,7 +209,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Collect the moments of X, add them to earlier ones unless ``reset``, and represent them."""
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
-        weights = check_weights(sample_weight, table.n_rows)
+        weights = check_weights(sample_weight, table.n_rows, allow_zero=not reset)
         layout = self._layout_of(table) if reset else self.layout_
         factors = [read_group(table, columns, self.missing) for columns in layout.groups]
         found, columns = self._describe(table, layout, y, reset=reset)
@@ -218,9 +218,11 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         moments: dict[str, GroupMoments] = {}
         learnt: dict[str, Vectors] = {}
         for name, factor in zip(layout.group_names(layout.names), factors, strict=True):
-            part = self._collect(name, factor, new, columns, weights)
+            part = self._collect(factor, new, columns, weights)
             if not reset:
                 part = self.moments_[name].expand(names) + part.expand(names)
+            if not part.n_levels:
+                raise NoLevelError(name)
             rows = None if self._moments_suffice else Rows(factor.codes, columns, weights)
             moments[name], learnt[name] = part, self._represent_group(part, rows, factor.levels)
         self._remember(layout, covariates, moments, learnt)
@@ -252,20 +254,12 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         return found, columns
 
     def _collect(
-        self,
-        group: str,
-        factor: Factorized,
-        names: Sequence[str],
-        columns: Columns,
-        weights: Floats | None,
+        self, factor: Factorized, names: Sequence[str], columns: Columns, weights: Floats | None
     ) -> GroupMoments:
-        """Return the moments of the rows of one group, or say that no level is left."""
-        moments = GroupMoments.from_columns(
+        """Return the moments of the rows of one group."""
+        return GroupMoments.from_columns(
             factor.codes, columns, factor.levels, covariates=names, weights=weights, order=self._order
         )
-        if not moments.n_levels:
-            raise NoLevelError(group)
-        return moments
 
     def _remember(
         self,
@@ -287,6 +281,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         }
         if self._moments_suffice:
             self.moments_ = moments
+        else:
+            self.__dict__.pop("moments_", None)  # of an earlier fit with another solver
         for attribute in {attribute for vectors in learnt.values() for attribute in vectors.details}:
             details = {name: vectors.details[attribute] for name, vectors in learnt.items()}
             setattr(self, attribute, details)

@@ -136,10 +136,10 @@ class FisherEncoder(GroupEncoder):
             codes = np.full(len(factor.codes), -1)
             codes[train] = factor.codes[train]
             values[test] = (n_ranks + 1) / 2
-            if not (codes >= 0).any() or (weights is not None and not weights[codes >= 0].any()):
-                continue  # nobody is left to learn from
             names = [covariate.name(self.layout_.names) for covariate in target.covariates]
-            outside = self._collect(name, replace(factor, codes=codes), names, target.columns, weights)
+            outside = self._collect(replace(factor, codes=codes), names, target.columns, weights)
+            if not outside.n_levels:
+                continue  # nobody is left to learn from
             vectors = self._represent_group(outside, None, factor.levels)
             ranks = (vectors.values - 0.5) * n_ranks / vectors.details["n_ranks_"] + 0.5
             known = Representation.from_values(outside.levels, ranks, full.names, weight=outside.weight)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sufrep._levels import level_label
-from sufrep.errors import NotNumericError, TooManySharesError, UnknownColumnError
+from sufrep.errors import (
+    ClashingNamesError,
+    EmptyGroupError,
+    NotNumericError,
+    TooManySharesError,
+    UnknownColumnError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,15 +66,23 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Covariate:
-    """A covariate: a column of X (or the target), or the indicator of one of its levels."""
+    """A covariate: a column of X (or the target), or the indicator of one of its levels or of null."""
 
     position: int | None
     level: str | None = None
+    null: bool = False
 
     def name(self, names: Sequence[str]) -> str:
         """Name it, given the names of the columns of X."""
         name = "target" if self.position is None else names[self.position]
+        if self.null:
+            return f"{name} is null"  # a level may well be called "missing"
         return name if self.level is None else f"{name}={self.level}"
+
+    @property
+    def is_indicator(self) -> bool:
+        """Whether it stands for one level, not for a column."""
+        return self.null or self.level is not None
 
 
 def resolve_layout(
@@ -82,6 +96,9 @@ def resolve_layout(
     """Give every column its roles, or say which name is unknown."""
     names, everything = table.names, range(len(table.names))
     groups = _text_groups(table) if group is None else _named_groups(names, group)
+    named = Counter(":".join(names[position] for position in columns) for columns in groups)
+    if any(times > 1 for times in named.values()):
+        raise ClashingNamesError([name for name, times in named.items() if times > 1])
     used = {position for columns in groups for position in columns}
     free = [position for position in everything if position not in used]
     if covariates is None:
@@ -104,7 +121,12 @@ def read_covariates(table: Table, layout: Layout) -> tuple[list[Covariate], Colu
     columns = [table.numbers(position) for position in layout.covariates]
     for position in layout.shares:
         factor = table.factorize(position).with_missing_level()
-        indicators = [Covariate(position, level_label(level)) for level in factor.levels]
+        indicators = [
+            Covariate(position, null=True) if level is None else Covariate(position, level_label(level))
+            for level in factor.levels
+        ]
+        if len(set(indicators)) < len(indicators):
+            raise ClashingNamesError([indicator.name(layout.names) for indicator in indicators])
         for code in sorted(range(len(indicators)), key=lambda code: _indicator_order(indicators[code])):
             found.append(indicators[code])
             columns.append(factor.codes == code)
@@ -113,8 +135,8 @@ def read_covariates(table: Table, layout: Layout) -> tuple[list[Covariate], Colu
 
 def merge_covariates(old: Sequence[Covariate], new: Sequence[Covariate]) -> list[Covariate]:
     """Unite the covariates of two chunks: columns in their order, then indicators sorted."""
-    columns = [covariate for covariate in old if covariate.level is None]
-    indicators = {covariate for covariate in (*old, *new) if covariate.level is not None}
+    columns = [covariate for covariate in old if not covariate.is_indicator]
+    indicators = {covariate for covariate in (*old, *new) if covariate.is_indicator}
     most = Counter(covariate.position for covariate in indicators).most_common(1)
     # One more than the limit: null is a level too.
     if most and most[0][0] is not None and most[0][1] > MOST_SHARES + 1:
@@ -122,8 +144,8 @@ def merge_covariates(old: Sequence[Covariate], new: Sequence[Covariate]) -> list
     return columns + sorted(indicators, key=_indicator_order)
 
 
-def _indicator_order(covariate: Covariate) -> tuple[int, str]:
-    return covariate.position or 0, covariate.level or ""
+def _indicator_order(covariate: Covariate) -> tuple[int, bool, str]:
+    return covariate.position or 0, covariate.null, covariate.level or ""
 
 
 def _text_groups(table: Table) -> tuple[tuple[int, ...], ...]:
@@ -140,6 +162,8 @@ def _text_groups(table: Table) -> tuple[tuple[int, ...], ...]:
 
 def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple[tuple[int, ...], ...]:
     listed: Sequence[Any] = group if isinstance(group, list) else [group]
+    if not listed or any(isinstance(entry, tuple) and not entry for entry in listed):
+        raise EmptyGroupError(group)
     found = []
     for entry in listed:
         columns = entry if isinstance(entry, tuple) else (entry,)
@@ -148,9 +172,11 @@ def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple
 
 
 def _position(names: Sequence[str], column: Column, parameter: str) -> int:
-    if isinstance(column, (int, np.integer)):
+    if isinstance(column, np.integer):
+        column = int(column)
+    if isinstance(column, int) and not isinstance(column, bool):
         if -len(names) <= column < len(names):
-            return int(column) % len(names)
+            return column % len(names)
     elif column in names:
-        return names.index(column)
+        return names.index(str(column))
     raise UnknownColumnError(parameter, column, names)

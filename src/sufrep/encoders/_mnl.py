@@ -135,7 +135,8 @@ class MNLEncoder(GroupEncoder):
             penalty=self.penalty,
             scale=scale,
         )
-        return Vectors(np.column_stack([result.intercepts, result.slopes]), suffixes)
+        values = np.column_stack([result.intercepts, result.slopes])
+        return Vectors(values, suffixes, {"iterations_": 1})
 
     def _solve(
         self, moments: GroupMoments, rows: Rows, scale: Floats, suffixes: list[Suffix]

@@ -79,8 +79,8 @@ def look_up(
     return Lookup(columns, representation.with_prior(), positions[factor.codes])
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Return the weights as an array (n,), None if there are none."""
+def check_weights(sample_weight: Any, n_rows: int, *, allow_zero: bool = False) -> Floats | None:
+    """Return the weights as an array (n,), None if there are none; not all may be zero unless allowed."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -94,7 +94,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
         raise SampleWeightError(f"contains NaN or infinity in {int((~np.isfinite(weights)).sum())} row(s)")
     if (weights < 0).any():
         raise SampleWeightError(f"is negative in {int((weights < 0).sum())} row(s)")
-    if not weights.any():
+    if not (weights.any() or allow_zero):
         raise SampleWeightError("is zero in every row")
     return weights
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._frames import Factorized
-from sufrep._levels import level_label
+from sufrep._levels import is_null, level_label
 from sufrep.encoders._layout import Covariate
 from sufrep.errors import SplitError, TargetError
 
@@ -106,6 +106,6 @@ def _numbers(values: Array) -> Array:
 def _classes(values: Array) -> Factorized:
     distinct: dict[Any, int] = {}
     codes = np.fromiter((distinct.setdefault(v, len(distinct)) for v in values.tolist()), dtype=np.intp)
-    if any(value is None or value != value for value in distinct):
+    if any(is_null(value) for value in distinct):
         raise TargetError("Input y contains NaN or None.", "drop the rows whose target is unknown.")
     return Factorized.from_distinct(codes, list(distinct))

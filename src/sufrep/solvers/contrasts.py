@@ -88,8 +88,8 @@ def helmert(n_levels: int) -> NDArray[np.float64]:
     ndarray of shape (n_levels, n_levels - 1)
         Column j, followed by m levels, is m/(m+1) in row j and -1/(m+1) below it.
     """
-    # Read from the last level to the first, "after" is "before" and the comparison changes sign.
-    return -difference(n_levels)[::-1, ::-1] + 0.0
+    # Read from the last level to the first, "after" is "before".
+    return difference(n_levels)[::-1, ::-1]
 
 
 def repeated_effect(n_levels: int) -> NDArray[np.float64]:

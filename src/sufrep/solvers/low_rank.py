@@ -159,8 +159,8 @@ def _split_by_noise(
     """Coordinates of the means in whitened directions, and in directions without noise, of size at most 1."""
     sd = np.sqrt(np.maximum(np.diagonal(within_covariance), 0.0))
     size = np.abs(mean).max(axis=0, initial=0.0)
-    # Relative to the mean, since a covariate far from zero that is constant within levels keeps a spread of
-    # rounding. test_covariates_constant_within_levels_are_certain guards this.
+    # Relative to the mean: a covariate that is constant within levels may keep a spread of rounding, and to
+    # divide by that can overflow. test_a_constant_far_from_zero_is_one_component_whatever_its_rounding.
     constant = sd <= 1e-10 * size
     scaled = mean[:, ~constant] / sd[~constant]
     correlation = within_covariance[np.ix_(~constant, ~constant)] / np.outer(sd[~constant], sd[~constant])

@@ -38,7 +38,7 @@ class SparsePCA:
     n_iter : int
         Iterations taken.
     converged : bool
-        Whether a step came to change no loading by more than the tolerance.
+        Whether the last step changed no loading by more than the tolerance.
     """
 
     loadings: NDArray[np.float64]
@@ -120,7 +120,8 @@ def sparse_pca(
     ridge : float
         Ridge penalty as a share of the mean of the diagonal of ``gram``, so free of units too.
     tol : float
-        Stop once a step changes no loading by more (loadings are of order 1).
+        Stop once a step changes no loading by more. Loadings are of order 1, and the slope of the criterion
+        is then zero to within about ``tol`` times the largest penalty.
     max_iter : int
         Iterations at most.
 

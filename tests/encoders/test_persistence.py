@@ -1,0 +1,474 @@
+"""Files: what is saved comes back as it was, and what is damaged does not come back at all."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold
+
+import sufrep
+from sufrep import (
+    ContrastEncoder,
+    FisherEncoder,
+    LowRankEncoder,
+    MeansEncoder,
+    MNLEncoder,
+    SparseLowRankEncoder,
+    make_encoder,
+)
+from sufrep.encoders import METHODS, GroupEncoder, _persistence
+from sufrep.errors import EncoderFileError, NotSavableError
+
+LEVELS: dict[str, list[Any]] = {
+    "str": ["north", "", "a:b", '"quoted"\n', "$array"],
+    "int": [-3, 0, 7, 98178],
+    "float": [-0.5, 0.1 + 0.2, 1e300, float("inf")],
+    "bool": [True, False],
+    "null": ["a", None],
+    "date": [dt.date(2024, 2, 29), dt.date(1, 1, 1)],
+    "datetime": [dt.datetime(2024, 2, 29, 23, 59, 59, 999_999), dt.datetime(1999, 1, 1)],
+    "datetime with zone": [
+        dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+        dt.datetime(2024, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5, minutes=30))),
+    ],
+    "time": [dt.time(12, 30), dt.time(0, 0, 1)],
+    "timedelta": [dt.timedelta(days=-1, microseconds=1), dt.timedelta(weeks=3)],
+    "bytes": [b"", b"\x00\xff", b"abc"],
+    "decimal": [Decimal("0.10"), Decimal("-1E+30")],
+    "huge int": [2**200, -(2**200), 2**53 + 1],
+    "emoji": ["🦆", "naïve 🇨🇭", "\u202eright to left", "\x00"],
+    "mixed": ["1", 1, 2.5, None, dt.date(2024, 1, 1), b"1"],
+}
+
+
+def rows_of(levels: list[Any], n_repeats: int = 4) -> pd.DataFrame:
+    """Rows with each level several times beside two covariates."""
+    group = np.empty(len(levels) * n_repeats, dtype=object)
+    group[:] = levels * n_repeats
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {"g": pd.Series(group, dtype=object), "x": rng.normal(size=len(group)), "z": rng.normal(size=len(group))}
+    )
+
+
+def target_of(rows: pd.DataFrame) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=len(rows))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal to the bit and in type, all the way down."""
+    if isinstance(one, tuple | list):
+        pairs = zip(one, other, strict=False)
+        return type(one) is type(other) and len(one) == len(other) and all(same(a, b) for a, b in pairs)
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if is_dataclass(one):
+        own = [field.name for field in fields(one) if field.init]
+        return type(one) is type(other) and all(same(getattr(one, n), getattr(other, n)) for n in own)
+    if sparse.issparse(one):
+        return sparse.issparse(other) and one.format == other.format and same(one.toarray(), other.toarray())
+    if isinstance(one, np.ndarray):
+        if one.dtype == object:
+            return other.dtype == object and same(one.tolist(), other.tolist())
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return one == other and isinstance(other, type(one)) and hash(one) == hash(other)
+
+
+def fitted_attributes(encoder: GroupEncoder) -> dict[str, Any]:
+    return {key: value for key, value in vars(encoder).items() if key.endswith("_")}
+
+
+def assert_same_attributes(one: GroupEncoder, other: GroupEncoder) -> None:
+    found, expected = fitted_attributes(one), fitted_attributes(other)
+    assert list(found) == list(expected)
+    assert [key for key in found if not same(found[key], expected[key])] == []
+
+
+def assert_round_trip(encoder: GroupEncoder, rows: Any, path: Path) -> GroupEncoder:
+    encoder.save(path)
+    loaded = sufrep.load(path)
+    assert type(loaded) is type(encoder)
+    assert same(loaded.get_params(), encoder.get_params())
+    assert_same_attributes(loaded, encoder)
+    one, other = encoder.transform(rows), loaded.transform(rows)
+    np.testing.assert_array_equal(sparse.csr_array(one).toarray(), sparse.csr_array(other).toarray())
+    assert loaded.get_feature_names_out().tolist() == encoder.get_feature_names_out().tolist()
+    return loaded
+
+
+@pytest.fixture(autouse=True)
+def _fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of files need not reach the disk before a test goes on."""
+    monkeypatch.setattr(_persistence.os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "encoder.sufrep"
+
+
+@pytest.fixture
+def saved(file: Path) -> Path:
+    """A small encoder with arrays, text and a null level."""
+    rows = rows_of(["a", "b", None])
+    LowRankEncoder("g", n_components=2).fit(rows).save(file)
+    return file
+
+
+def rewrite(path: Path, change: Any) -> None:
+    """Write the archive again after ``change`` of its members, a dict of str to bytes."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def change_manifest(path: Path, **entries: Any) -> None:
+    """Set entries of the manifest; None takes one away."""
+
+    def change(members: dict[str, bytes]) -> None:
+        manifest = json.loads(members["manifest.json"]) | entries
+        kept = {key: value for key, value in manifest.items() if value is not None}
+        members["manifest.json"] = json.dumps(kept).encode()
+
+    rewrite(path, change)
+
+
+@pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_comes_back_with_every_type_of_level(method, levels, file):
+    rows = rows_of(levels)
+    # A name for each level has no place in one-hot where two print alike, as "1" and 1 do.
+    options = {"coding": "helmert"} if method == "one_hot" and levels is LEVELS["mixed"] else {}
+    assert_round_trip(make_encoder(method, "g", **options).fit(rows, target_of(rows)), rows, file)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_crossed_and_several_groups_come_back(method, file):
+    rows = rows_of(["a", "b", None]).assign(h=[1, 2] * 6)
+    encoder = make_encoder(method, ["g", ("g", "h")], covariates=["x", "z"]).fit(rows, target_of(rows))
+    assert_round_trip(encoder, rows, file)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        MeansEncoder(0, covariates=[1], remainder="drop", unseen="error", missing="prior", min_frequency=2),
+        MeansEncoder(0, min_frequency=0.25),
+        ContrastEncoder(0, sparse_output=True),
+        FisherEncoder(0, target_type="multiclass"),
+        FisherEncoder(0, cv=[(np.arange(5), np.arange(5, 12)), (np.arange(5, 12), np.arange(5))]),
+        MNLEncoder(0, solver="lda", penalty=0.5),
+        SparseLowRankEncoder(0, alpha=0.2, n_components=1, standardize=False),
+    ],
+    ids=repr,
+)
+def test_parameters_come_back(encoder, file):
+    rows = rows_of(["a", "b", "c"])
+    y = np.arange(12) % 3 if getattr(encoder, "target_type", "") == "multiclass" else target_of(rows)
+    loaded = assert_round_trip(encoder.fit(rows, y), rows, file)
+    assert same(clone(loaded).get_params(), encoder.get_params())
+
+
+def test_arrays_without_names_come_back(file):
+    rows = np.array([["a", 1.0], ["b", 2.0]], dtype=object)
+    loaded = assert_round_trip(MeansEncoder(0).fit(rows), rows, file)
+    assert not hasattr(loaded, "feature_names_in_")
+    assert loaded.get_feature_names_out(["g", "x"]).tolist() == ["x", "g_mean_x"]
+
+
+def test_shares_of_text_columns_come_back(file):
+    rows = rows_of(["a", "b"]).assign(colour=["red", "blue", None, "red"] * 2)
+    encoder = LowRankEncoder("g", categorical_covariates="share", n_components=2).fit(rows)
+    assert_round_trip(encoder, rows, file)
+
+
+def test_an_encoder_without_groups_comes_back(file):
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert_round_trip(MeansEncoder().fit(rows), rows, file)
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "mnl"])
+def test_a_loaded_encoder_goes_on_learning(method, file):
+    rows = rows_of(["a", "b", None, "c"])
+    y = target_of(rows)
+    encoder = make_encoder(method, "g").fit(rows[:6], y[:6])
+    encoder.save(file)
+    loaded = sufrep.load(file).partial_fit(rows[6:], y[6:])
+    expected = encoder.partial_fit(rows[6:], y[6:])
+    assert_same_attributes(loaded, expected)
+    np.testing.assert_array_equal(loaded.transform(rows), expected.transform(rows))
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Zurich"])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_timestamps_of_pandas_are_found_again(zone, unit, file):
+    days = pd.to_datetime(["2024-03-31 01:30:00", "1969-12-31 00:00:00", "2024-10-27 00:00:00"] * 2).as_unit(unit)
+    rows = pd.DataFrame({"g": days.tz_localize(zone), "x": np.arange(6.0)})
+    encoder = MeansEncoder("g").fit(rows)
+    encoder.save(file)
+    np.testing.assert_array_equal(sufrep.load(file).transform(rows), encoder.transform(rows))
+
+
+def test_timedeltas_of_pandas_are_found_again(file):
+    rows = pd.DataFrame({"g": pd.to_timedelta([1, 2, 1, 2], unit="h"), "x": np.arange(4.0)})
+    encoder = MeansEncoder("g").fit(rows)
+    encoder.save(file)
+    np.testing.assert_array_equal(sufrep.load(file).transform(rows), encoder.transform(rows))
+
+
+@pytest.mark.parametrize(
+    "group", [pd.to_datetime([1, 2, 1, 2], unit="ns"), pd.to_timedelta([1, 2, 1, 2], unit="ns")], ids=["time", "span"]
+)
+def test_nanoseconds_come_back_or_are_refused(group, file):
+    rows = pd.DataFrame({"g": group, "x": np.arange(4.0)})
+    encoder = MeansEncoder("g").fit(rows)
+    try:
+        encoder.save(file)
+    except NotSavableError:
+        assert not file.exists()
+    else:
+        np.testing.assert_array_equal(sufrep.load(file).transform(rows), encoder.transform(rows))
+
+
+def test_dates_of_polars_are_found_again(file):
+    days = pl.Series([dt.date(2024, 1, 1), dt.date(2024, 1, 2)] * 2)
+    rows = pl.DataFrame({"g": days, "h": days.cast(pl.Datetime("us", "UTC")), "x": np.arange(4.0)})
+    encoder = MeansEncoder(["g", "h"]).fit(rows)
+    encoder.save(file)
+    np.testing.assert_array_equal(sufrep.load(file).transform(rows), encoder.transform(rows))
+
+
+def test_text_that_utf8_lacks_comes_back_or_is_refused(file):
+    rows = np.array([["\ud800", 1.0], ["b", 2.0]], dtype=object)
+    encoder = MeansEncoder(0).fit(rows)
+    try:
+        encoder.save(file)
+    except NotSavableError:
+        assert not file.exists()
+    else:
+        np.testing.assert_array_equal(sufrep.load(file).transform(rows), encoder.transform(rows))
+
+
+def test_an_encoder_that_is_not_fitted_is_not_saved(file):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        MeansEncoder("g").save(file)
+    assert not file.exists()
+
+
+def test_objects_among_the_parameters_are_refused(file):
+    encoder = FisherEncoder("g", cv=KFold(3)).fit(rows_of(["a", "b"]), np.linspace(0.5, 1, 8))
+    with pytest.raises(NotSavableError, match=r"The parameter 'cv' is KFold.*cannot be saved.*\nHint: use plain"):
+        encoder.save(file)
+    assert list(file.parent.iterdir()) == []
+
+
+def test_levels_of_unknown_types_are_refused(file):
+    encoder = MeansEncoder("g").fit(rows_of([frozenset("a"), frozenset("b")]))
+    with pytest.raises(NotSavableError, match=r"is frozenset.*cannot be saved without pickle"):
+        encoder.save(file)
+    assert list(file.parent.iterdir()) == []
+
+
+def test_paths_may_be_text(tmp_path):
+    rows = rows_of(["a"])
+    MeansEncoder("g").fit(rows).save(str(tmp_path / "a"))
+    assert sufrep.load(str(tmp_path / "a")).transform(rows).shape == (4, 3)
+
+
+def test_files_hold_no_code(saved):
+    with zipfile.ZipFile(saved) as archive:
+        for name in archive.namelist():
+            data = archive.read(name)
+            if name == "manifest.json":
+                json.loads(data)
+            else:
+                assert name.endswith(".npy")
+                assert np.load(io.BytesIO(data), allow_pickle=False).dtype.kind in "biuf"
+
+
+def test_arrays_of_objects_are_not_read_even_with_the_right_checksum(saved):
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([print], dtype=object), allow_pickle=True)
+
+    def change(members: dict[str, bytes]) -> None:
+        manifest = json.loads(members["manifest.json"])
+        members["0.npy"] = buffer.getvalue()
+        manifest["checksums"][0] = hashlib.sha256(members["0.npy"]).hexdigest()
+        members["manifest.json"] = json.dumps(manifest).encode()
+
+    rewrite(saved, change)
+    with pytest.raises(EncoderFileError, match="Cannot read"):
+        sufrep.load(saved)
+
+
+def test_equal_encoders_are_equal_files(tmp_path):
+    rows = rows_of(["a", "b", None])
+    one, other = SparseLowRankEncoder("g").fit(rows), SparseLowRankEncoder("g").fit(rows)
+    one.save(tmp_path / "one")
+    other.fit(rows).save(tmp_path / "other")
+    sufrep.load(tmp_path / "one").save(tmp_path / "again")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_equal_encoders_are_equal_files_in_every_process(tmp_path):
+    # Sets of names iterate in an order that differs between processes.
+    script = (
+        "import sys, numpy as np, sufrep\n"
+        "rows = np.column_stack([np.arange(40) % 4, np.random.default_rng(0).normal(size=(40, 3))])\n"
+        "sufrep.SparseLowRankEncoder(0, n_components=2).fit(rows).save(sys.argv[1])\n"
+    )
+    for seed in ("0", "1", "2", "3"):
+        command = [sys.executable, "-c", script, str(tmp_path / seed)]
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
+    assert len({(tmp_path / seed).read_bytes() for seed in "0123"}) == 1
+
+
+def test_a_file_is_replaced(file):
+    MeansEncoder("g").fit(rows_of(["a"])).save(file)
+    MeansEncoder("g").fit(rows_of(["b"])).save(file)
+    assert sufrep.load(file).representations_["g"].levels.tolist() == ["b"]
+
+
+@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt("stop")], ids=["full", "interrupted"])
+@pytest.mark.parametrize("step", ["write", "sync", "rename"])
+def test_a_crash_leaves_the_old_file_and_nothing_else(step, failure, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise failure
+
+    target = {"write": (zipfile.ZipFile, "writestr"), "sync": (_persistence.os, "fsync"), "rename": (Path, "replace")}
+    monkeypatch.setattr(*target[step], fail)
+    with pytest.raises(type(failure), match=str(failure)):
+        MeansEncoder("g").fit(rows_of(["new"])).save(saved)
+    monkeypatch.undo()
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_new_file_has_the_usual_permissions(file, tmp_path):
+    MeansEncoder("g").fit(rows_of(["a"])).save(file)
+    usual = tmp_path / "usual"
+    usual.write_text("")
+    assert file.stat().st_mode == usual.stat().st_mode
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        sufrep.load(tmp_path / "nowhere")
+
+
+def test_a_file_cut_off_anywhere_is_refused(saved):
+    whole = saved.read_bytes()
+    assert len(whole) > 1000
+    for length in range(len(whole)):
+        saved.write_bytes(whole[:length])
+        with pytest.raises(EncoderFileError, match="Hint: "):
+            sufrep.load(saved)
+
+
+def test_a_file_with_any_byte_changed_is_refused_or_means_the_same(saved):
+    whole = saved.read_bytes()
+    expected = sufrep.load(saved)
+    n_refused = 0
+    # Dense in the headers at both ends, and here and there in between.
+    positions = sorted({*range(80), *range(80, len(whole), 13), *range(len(whole) - 300, len(whole))})
+    for position in positions:
+        for flip in (0x01, 0x80, 0xFF):
+            damaged = bytearray(whole)
+            damaged[position] ^= flip
+            saved.write_bytes(damaged)
+            try:
+                loaded = sufrep.load(saved)
+            except EncoderFileError:
+                n_refused += 1
+            else:
+                # Dates and attributes of the archive carry no meaning.
+                assert_same_attributes(loaded, expected)
+                assert same(loaded.get_params(), expected.get_params())
+    assert n_refused > len(positions)
+
+
+@pytest.mark.parametrize("contents", [b"", b"level,mean\na,1\n", b"PK\x03\x04", b"PK\x05\x06" + bytes(18), bytes(5000)])
+def test_files_of_other_kinds_are_refused(contents, file):
+    file.write_bytes(contents)
+    with pytest.raises(EncoderFileError, match=r"Cannot read .*encoder\.sufrep.*\nHint: "):
+        sufrep.load(file)
+
+
+@pytest.mark.parametrize("manifest", [None, "[]", "{}", "not json", '{"format": "zip", "version": 1}', "\x00\xff"])
+def test_archives_of_other_programs_are_refused(manifest, file):
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", "<xml/>")
+        if manifest is not None:
+            archive.writestr("manifest.json", manifest)
+    with pytest.raises(EncoderFileError, match=r"(no readable manifest|its format is 'zip')"):
+        sufrep.load(file)
+
+
+def test_files_of_a_newer_format_are_refused(saved):
+    change_manifest(saved, version=2)
+    with pytest.raises(EncoderFileError, match=r"format version 2; this sufrep reads version 1.*\nHint: upgrade"):
+        sufrep.load(saved)
+
+
+def test_files_of_unknown_encoders_are_refused(saved):
+    change_manifest(saved, encoder="WonderEncoder")
+    with pytest.raises(EncoderFileError, match=r"holds a 'WonderEncoder'.*\nHint: install"):
+        sufrep.load(saved)
+
+
+def test_encoders_of_the_users_own_are_not_run(file):
+    class OwnEncoder(MeansEncoder):
+        pass
+
+    OwnEncoder("g").fit(rows_of(["a"])).save(file)
+    with pytest.raises(EncoderFileError, match="holds a 'OwnEncoder'"):
+        sufrep.load(file)
+
+
+@pytest.mark.parametrize("entry", ["encoder", "parameters", "fitted", "checksums"])
+@pytest.mark.parametrize("value", [None, [], {}, 3, "text", ["text"], {"a": 1}], ids=repr)
+def test_manifests_that_make_no_sense_are_refused(entry, value, saved):
+    if (entry, value) in [("parameters", {})]:
+        pytest.skip("an encoder of default parameters")
+    change_manifest(saved, **{entry: value})
+    with pytest.raises(EncoderFileError, match="Hint: "):
+        sufrep.load(saved)
+
+
+def test_an_array_that_is_not_what_was_saved_is_refused(saved):
+    def change(members: dict[str, bytes]) -> None:
+        members["0.npy"] = members["1.npy"]
+
+    rewrite(saved, change)
+    with pytest.raises(EncoderFileError, match="array 0 does not match its checksum"):
+        sufrep.load(saved)
+
+
+def test_an_array_that_is_not_there_is_refused(saved):
+    rewrite(saved, lambda members: members.pop("0.npy"))
+    with pytest.raises(EncoderFileError, match="array 0 does not match its checksum"):
+        sufrep.load(saved)

@@ -1,0 +1,447 @@
+"""What users pass is checked once, with an error of its own for each mistake."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from sufrep import MeansEncoder, Representation, make_encoder
+from sufrep._frames import FrameTable
+from sufrep.encoders import METHODS, UnseenLevelsWarning
+from sufrep.encoders._reading import check_length, check_weights, look_up, read_group
+from sufrep.errors import (
+    ColumnNameError,
+    GroupValueError,
+    InfiniteValueError,
+    LazyFrameError,
+    LengthMismatchError,
+    MissingColumnsError,
+    MissingLevelError,
+    NoCovariateError,
+    NoLevelError,
+    NoRowsError,
+    SampleWeightError,
+    UnseenLevelError,
+)
+
+HOUSES = {"zipcode": ["b", "a", None, "b"], "sqft": [1.0, 2.0, 3.0, None], "floors": [1, 2, 2, 3]}
+FRAMES = {"pandas": pd.DataFrame(HOUSES), "polars": pl.DataFrame(HOUSES), "pyarrow": pa.table(HOUSES)}
+PRICE = np.array([1.5, 0.5, 1.0, 2.5])
+MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+every_library = pytest.mark.parametrize("library", FRAMES)
+every_method = pytest.mark.parametrize("method", METHODS)
+# Reading is the same for all; fisher and one_hot have paths of their own.
+some_methods = pytest.mark.parametrize("method", ["one_hot", "fisher", "means"])
+
+
+def make(library, **changes):
+    """The houses with some columns changed; a column of None is left out."""
+    columns = {name: values for name, values in {**HOUSES, **changes}.items() if values is not None}
+    return MAKERS[library](columns)
+
+
+# Levels that are null.
+
+
+@pytest.mark.parametrize(
+    ("missing", "codes", "levels"),
+    [("level", [1, 0, 2, 1], ["a", "b", None]), ("prior", [1, 0, -1, 1], ["a", "b"])],
+)
+@every_library
+def test_null_is_a_level_or_none_as_missing_says(library, missing, codes, levels):
+    factor = read_group(FrameTable.from_native(FRAMES[library]), [0], missing)
+    assert (factor.codes.tolist(), factor.levels.tolist()) == (codes, levels)
+
+
+@every_library
+def test_null_as_a_level_gets_the_vector_of_its_own_rows(library):
+    result = MeansEncoder("zipcode", remainder="drop").fit_transform(FRAMES[library])
+    np.testing.assert_allclose(result, [[1, 2], [2, 2], [3, 2], [1, 2]])
+
+
+@every_library
+def test_null_as_no_level_gets_the_prior_and_does_not_count_for_it(library):
+    encoder = MeansEncoder("zipcode", remainder="drop", missing="prior").fit(FRAMES[library])
+    prior = encoder.representations_["zipcode"].prior
+    np.testing.assert_allclose(prior, [(2 * 1 + 2) / 3, (2 * 2 + 2) / 3])
+    np.testing.assert_allclose(encoder.transform(FRAMES[library])[2], prior)
+
+
+@every_library
+@some_methods
+def test_null_may_be_forbidden_in_fit_and_in_transform(library, method):
+    encoder = make_encoder(method, "zipcode", missing="error")
+    message = "Column 'zipcode' holds 1 null.* and missing='error' forbids them"
+    with pytest.raises(MissingLevelError, match=message):
+        encoder.fit(FRAMES[library], PRICE)
+    encoder.fit(make(library, zipcode=["b", "a", "a", "b"]), PRICE)
+    with pytest.raises(MissingLevelError, match=message):
+        encoder.transform(FRAMES[library])
+
+
+NOTHING = {
+    "pandas": pd.DataFrame({**HOUSES, "zipcode": pd.Series([None] * 4, dtype=object)}),
+    "pandas str": pd.DataFrame({**HOUSES, "zipcode": pd.Series([None] * 4, dtype="str")}),
+    "pandas float": pd.DataFrame({**HOUSES, "zipcode": [np.nan] * 4}),
+    "polars": pl.DataFrame({**HOUSES, "zipcode": [None] * 4}),
+    "pyarrow": pa.table({**HOUSES, "zipcode": pa.nulls(4)}),
+}
+
+
+@pytest.mark.parametrize("kind", NOTHING)
+def test_a_group_of_nulls_is_one_level_or_none_or_an_error(kind):
+    frame = NOTHING[kind]
+    whole = MeansEncoder("zipcode", remainder="drop").fit_transform(frame)
+    np.testing.assert_allclose(whole, [[2.0, 2.0]] * 4)
+    with pytest.raises(NoLevelError, match="Column 'zipcode' has no level: every value is null"):
+        MeansEncoder("zipcode", missing="prior").fit(frame)
+    with pytest.raises(MissingLevelError, match=re.escape("holds 4 null(s)")):
+        MeansEncoder("zipcode", missing="error").fit(frame)
+
+
+CROSSED = {"store": ["n", None, "n", None], "brand": ["x", "x", None, None], "sold": [1.0, 2.0, 3.0, 4.0]}
+
+
+@every_library
+def test_nulls_of_a_crossed_group_are_parts_of_levels(library):
+    result = MeansEncoder(("store", "brand"), remainder="drop").fit_transform(MAKERS[library](CROSSED))
+    assert result.ravel().tolist() == [1, 2, 3, 4]
+
+
+@every_library
+def test_one_null_part_makes_a_crossed_group_null_under_missing_prior(library):
+    encoder = MeansEncoder(("store", "brand"), remainder="drop", missing="prior")
+    assert encoder.fit_transform(MAKERS[library](CROSSED)).ravel().tolist() == [1, 1, 1, 1]
+    assert encoder.representations_["store:brand"].levels.tolist() == [("n", "x")]
+
+
+@every_library
+def test_a_null_part_of_a_crossed_group_may_be_forbidden(library):
+    frame = MAKERS[library]({**CROSSED, "brand": ["x", "x", "y", None]})
+    with pytest.raises(MissingLevelError, match=re.escape("Column 'store' holds 2 null(s)")):
+        MeansEncoder(("store", "brand"), missing="error").fit(frame)
+
+
+@every_library
+def test_a_crossed_group_without_a_whole_combination_has_no_level(library):
+    frame = MAKERS[library]({**CROSSED, "store": ["n", None, "n", None], "brand": [None, "x", None, "x"]})
+    with pytest.raises(NoLevelError, match="Column 'store:brand' has no level"):
+        MeansEncoder(("store", "brand"), missing="prior").fit(frame)
+
+
+def test_nulls_first_met_in_transform_get_the_prior():
+    encoder = MeansEncoder("zipcode", remainder="drop").fit(make("polars", zipcode=["b", "a", "a", "b"]))
+    result = encoder.transform(FRAMES["polars"])
+    np.testing.assert_allclose(result[2], encoder.representations_["zipcode"].prior)
+
+
+# Levels that fit did not see.
+
+
+@every_library
+@every_method
+def test_an_unseen_level_gets_the_prior(library, method):
+    encoder = make_encoder(method, "zipcode", remainder="drop").fit(FRAMES[library], PRICE)
+    result = encoder.transform(make(library, zipcode=["new", "a", "newer", "b"]))
+    prior = encoder.representations_["zipcode"].prior
+    np.testing.assert_allclose(result[[0, 2]], [prior, prior])
+    np.testing.assert_allclose(result[[1, 3]], encoder.representations_["zipcode"].lookup(["a", "b"]))
+
+
+@every_library
+@some_methods
+def test_an_unseen_level_may_be_forbidden(library, method):
+    encoder = make_encoder(method, "zipcode", unseen="error").fit(FRAMES[library], PRICE)
+    message = "Column 'zipcode' holds 2 unseen level.*: new, newer. The encoder knows 3.*\n.*unseen='prior'"
+    with pytest.raises(UnseenLevelError, match=message):
+        encoder.transform(make(library, zipcode=["new", "a", "newer", "b"]))
+
+
+def test_only_the_first_unseen_levels_are_listed():
+    encoder = MeansEncoder("zipcode", unseen="error").fit(FRAMES["polars"])
+    rows = pl.DataFrame({"zipcode": [f"new{j}" for j in range(9)], "sqft": [1.0] * 9, "floors": [1] * 9})
+    with pytest.raises(UnseenLevelError, match=r"9 unseen level\(s\): new0, new1, new2, new3, new4, …\."):
+        encoder.transform(rows)
+
+
+def test_a_missing_part_of_an_unseen_combination_is_called_so():
+    frame = pl.DataFrame({"store": ["n", "s"], "brand": ["x", "x"], "sold": [1.0, 2.0]})
+    encoder = MeansEncoder(("store", "brand"), unseen="error").fit(frame)
+    with pytest.raises(UnseenLevelError, match="Column 'store:brand' holds 1 unseen level.*: n:missing"):
+        encoder.transform(pl.DataFrame({"store": ["n"], "brand": [None], "sold": [1.0]}))
+
+
+def zipcodes(library, values):
+    return MAKERS[library]({"zipcode": values, "sqft": [1.0, 2.0]})
+
+
+@every_library
+@pytest.mark.parametrize(
+    ("learnt", "used", "types"),
+    [
+        (["98178", "98125"], [98178, 98125], r"of type int \('98(178|125)', …\), those of fit of type str"),
+        ([98178, 98125], ["98178", "98125"], r"of type str \('98(178|125)', …\), those of fit of type int"),
+    ],
+)
+def test_rows_that_are_all_unseen_make_the_types_suspect(library, learnt, used, types):
+    encoder = MeansEncoder("zipcode", remainder="drop").fit(zipcodes(library, learnt))
+    with pytest.warns(UnseenLevelsWarning, match=types):
+        result = encoder.transform(zipcodes(library, used))
+    np.testing.assert_allclose(result, [[1.5], [1.5]])
+
+
+@every_library
+def test_one_row_of_another_type_is_suspect_too(library):
+    encoder = MeansEncoder("zipcode").fit(zipcodes(library, ["98178", "98125"]))
+    with pytest.warns(UnseenLevelsWarning, match="No row of column 'zipcode' holds a level that fit saw"):
+        encoder.transform(zipcodes(library, [98178, 98125])[:1])
+
+
+@every_library
+@pytest.mark.parametrize("learnt", [["98178", "98125"], ["98178", None]], ids=["without null", "with null"])
+def test_one_new_row_of_the_same_type_is_nothing_to_wonder_about(library, learnt):
+    encoder = MeansEncoder("zipcode").fit(zipcodes(library, learnt))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.transform(zipcodes(library, ["98001", "98178"])[:1])
+
+
+def test_one_row_of_null_is_nothing_to_wonder_about():
+    encoder = MeansEncoder("zipcode").fit(zipcodes("polars", ["98178", "98125"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.transform(zipcodes("polars", [None, "98178"])[:1])
+
+
+def test_some_unseen_rows_are_nothing_to_wonder_about():
+    encoder = MeansEncoder("zipcode").fit(zipcodes("polars", ["98178", "98125"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.transform(zipcodes("polars", ["98178", "98001"]))
+
+
+def test_rows_are_looked_up_by_their_level():
+    table = Representation.from_values(["a", "b"], [[0.0], [4.0]], ["size"], weight=[3.0, 1.0])
+    factor = read_group(FrameTable.from_native(FRAMES["polars"]), [0], "prior")
+    assert look_up(table, factor, ("size",), "zipcode", "prior").taken().ravel().tolist() == [4, 0, 1, 4]
+
+
+# Weights and targets.
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 1, -1, -2], r"sample_weight is negative in 2 row\(s\)"),
+        ([1, np.nan, 1, np.inf], r"sample_weight contains NaN or infinity in 2 row\(s\)"),
+        ([1, None, 1, 1], r"sample_weight contains NaN or infinity in 1 row\(s\)"),
+        ([0, 0, 0, 0], "sample_weight is zero in every row"),
+        (0.0, "sample_weight is zero in every row"),
+        ([[1], [1], [1], [1]], "sample_weight has 2 dimensions; it must be 1D array or scalar"),
+    ],
+    ids=str,
+)
+@some_methods
+def test_weights_that_are_no_frequencies_are_refused(method, weights, message):
+    with pytest.raises(SampleWeightError, match=message):
+        make_encoder(method, "zipcode").fit(FRAMES["polars"], PRICE, sample_weight=weights)
+
+
+@some_methods
+def test_weights_of_another_length_are_refused(method):
+    with pytest.raises(LengthMismatchError, match=r"X has 4 row\(s\), sample_weight has 3"):
+        make_encoder(method, "zipcode").fit(FRAMES["polars"], PRICE, sample_weight=[1, 1, 1])
+
+
+@some_methods
+@pytest.mark.parametrize("y", [PRICE[:3], list(PRICE[:3]), pl.Series(PRICE[:3]), pd.Series(PRICE[:3])])
+def test_a_target_of_another_length_is_refused_even_where_it_is_not_used(method, y):
+    with pytest.raises(LengthMismatchError, match=r"X has 4 row\(s\), y has 3"):
+        make_encoder(method, "zipcode").fit_transform(FRAMES["polars"], y)
+
+
+def test_a_target_that_is_one_number_is_refused():
+    with pytest.raises(ValueError, match="y"):
+        MeansEncoder("zipcode").fit(FRAMES["polars"], 3.0)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [[1, 2, 0, 3], (1, 2, 0, 3), np.array([1, 2, 0, 3]), pl.Series([1, 2, 0, 3]), pd.Series([1, 2, 0, 3])],
+    ids=lambda weights: type(weights).__module__,
+)
+def test_weights_may_come_as_any_sequence(weights):
+    found = check_weights(weights, 4)
+    assert found.dtype == np.float64
+    assert found.tolist() == [1, 2, 0, 3]
+
+
+def test_one_weight_is_that_of_every_row_and_none_is_none():
+    assert check_weights(2, 3).tolist() == [2, 2, 2]
+    assert check_weights(None, 3) is None
+
+
+def test_a_target_need_not_be_given():
+    check_length(None, 3)
+    check_length([1, 2, 3], 3)
+    check_length(pl.Series([1, 2, 3]), 3)
+
+
+# Tables.
+
+
+@every_library
+@some_methods
+def test_a_frame_without_rows_is_refused(library, method):
+    with pytest.raises(NoRowsError, match=r"0 sample\(s\) \(shape=\(0, 3\)\).*\nHint: .* a filter may have"):
+        make_encoder(method, "zipcode").fit(FRAMES[library][:0], PRICE[:0])
+    fitted = make_encoder(method, "zipcode").fit(FRAMES[library], PRICE)
+    with pytest.raises(NoRowsError, match=r"0 sample\(s\)"):
+        fitted.transform(FRAMES[library][:0])
+
+
+@some_methods
+def test_an_array_without_rows_is_refused(method):
+    with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 2\)\)"):
+        make_encoder(method, 0).fit(np.empty((0, 2)), PRICE[:0])
+
+
+@every_library
+@pytest.mark.parametrize("method", ["means", "low_rank", "sparse_low_rank", "mnl"])
+def test_a_group_without_a_numeric_covariate_is_refused(library, method):
+    with pytest.raises(
+        NoCovariateError, match=r"X with 1 feature\(s\), none of which.*'zipcode'.*\nHint: add"
+    ):
+        make_encoder(method, "zipcode").fit(make(library, sqft=None, floors=None))
+    text = make(library, sqft=["u", "v", "u", "v"], floors=None)
+    with pytest.raises(
+        NoCovariateError, match=r"X with 2 feature\(s\), none of which is a numeric covariate"
+    ):
+        make_encoder(method, "zipcode").fit(text)
+
+
+@pytest.mark.parametrize("method", ["means", "low_rank", "sparse_low_rank", "mnl"])
+def test_an_array_of_one_column_has_no_covariate(method):
+    with pytest.raises(NoCovariateError, match=r"X with 1 feature\(s\)"):
+        make_encoder(method, 0).fit(np.array([["a"], ["b"]], dtype=object))
+
+
+@every_library
+@pytest.mark.parametrize("method", ["one_hot", "helmert", "permutation", "fisher"])
+def test_methods_that_look_at_no_covariate_need_none(library, method):
+    result = make_encoder(method, "zipcode").fit_transform(make(library, sqft=None, floors=None), PRICE)
+    assert len(result) == 4
+
+
+@every_library
+@pytest.mark.parametrize("method", ["means", "low_rank", "sparse_low_rank", "mnl"])
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+def test_infinite_covariates_are_refused_by_name_and_row(library, method, infinity):
+    frame = make(library, sqft=[1.0, None, infinity, infinity])
+    message = r"Covariate 'sqft' contains infinity: 2 value\(s\), the first in row 2.*\nHint: replace them"
+    with pytest.raises(InfiniteValueError, match=message):
+        make_encoder(method, "zipcode").fit(frame)
+
+
+def test_infinities_of_both_signs_are_refused():
+    with pytest.raises(InfiniteValueError, match=r"Covariate 'sqft' contains infinity: 2 value\(s\)"):
+        MeansEncoder("zipcode").fit(make("polars", sqft=[np.inf, -np.inf, 1.0, 2.0]))
+
+
+def test_an_infinite_number_that_is_no_covariate_passes_through():
+    frame = make("polars", sqft=[1.0, 2.0, np.inf, 4.0])
+    result = MeansEncoder("zipcode", covariates=["floors"]).fit_transform(frame)
+    assert result[2, 0] == np.inf
+
+
+@every_library
+@some_methods
+def test_transform_without_a_column_is_refused_with_a_near_name(library, method):
+    encoder = make_encoder(method, "zipcode").fit(FRAMES[library], PRICE)
+    renamed = make(library, sqft=None, sqfeet=HOUSES["sqft"])
+    message = "yet now missing:\n- sqft\nHint: rename 'sqfeet' for 'sqft'"
+    with pytest.raises(MissingColumnsError, match=message):
+        encoder.transform(renamed)
+    with pytest.raises(MissingColumnsError, match="- zipcode\nHint: give transform the columns that fit had"):
+        encoder.transform(make(library, zipcode=None))
+
+
+@every_library
+def test_transform_of_columns_in_another_order_or_number_is_refused(library):
+    encoder = MeansEncoder("zipcode").fit(FRAMES[library])
+    backwards = MAKERS[library](dict(reversed(HOUSES.items())))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        encoder.transform(backwards)
+    with pytest.raises(ValueError, match="unseen at fit time:\n- more"):
+        encoder.transform(make(library, more=[1, 2, 3, 4]))
+
+
+def test_an_array_of_another_width_is_refused():
+    encoder = MeansEncoder(0).fit(np.arange(6.0).reshape(3, 2))
+    with pytest.raises(ValueError, match="X has 3 features, but MeansEncoder is expecting 2"):
+        encoder.transform(np.arange(6.0).reshape(2, 3))
+
+
+def test_a_frame_after_an_array_and_an_array_after_a_frame_warn_about_names():
+    rows = np.array(list(zip(*HOUSES.values(), strict=True)), dtype=object)
+    expected = MeansEncoder("zipcode").fit_transform(FRAMES["polars"])
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        result = MeansEncoder("zipcode").fit(FRAMES["polars"]).transform(rows)
+    np.testing.assert_allclose(result, expected)
+    with pytest.warns(UserWarning, match="X has feature names, but MeansEncoder was fitted without"):
+        result = MeansEncoder(0).fit(rows).transform(FRAMES["polars"])
+    np.testing.assert_allclose(result, expected)
+
+
+def test_columns_that_share_a_name_are_refused():
+    twice = pd.DataFrame([["a", 1.0, 2.0]], columns=["zipcode", "sqft", "sqft"])
+    with pytest.raises(ColumnNameError, match="'sqft' 2 times"):
+        MeansEncoder("zipcode").fit(twice)
+
+
+def test_a_lazy_frame_is_refused_with_a_hint():
+    with pytest.raises(LazyFrameError, match="X is a polars LazyFrame.*\nHint: collect it first"):
+        MeansEncoder("zipcode").fit(FRAMES["polars"].lazy())
+
+
+def test_a_sparse_matrix_is_refused():
+    with pytest.raises(TypeError, match="Sparse data was passed for X, but dense data is required"):
+        MeansEncoder(0).fit(sparse.csr_array(np.eye(3)))
+
+
+@pytest.mark.parametrize("X", [np.arange(3.0), FRAMES["pandas"]["sqft"], None, 3.0], ids=str)
+def test_what_is_no_table_is_refused(X):
+    with pytest.raises(ValueError, match="Expected (2D array|a 2-dimensional container)"):
+        MeansEncoder(0).fit(X)
+
+
+NESTED = {
+    "pandas dicts": lambda: make("pandas", zipcode=[{"a": 1}, {}, {}, {}]),
+    "pandas lists": lambda: make("pandas", zipcode=[[1], [2], [1], [2]]),
+    "pandas arrays": lambda: make("pandas", zipcode=[np.arange(2)] * 4),
+    "polars lists": lambda: make("polars", zipcode=[[1], [2], [1], [2]]),
+    "polars structs": lambda: make("polars", zipcode=[{"a": 1}] * 4),
+    "pyarrow lists": lambda: make("pyarrow", zipcode=[[1], [2], [1], [2]]),
+    "numpy dicts": lambda: np.array([[{"a": 1}, 1.0], [{}, 2.0]], dtype=object),
+    "numpy lists": lambda: pd.DataFrame({"x0": [[1], [2]], "x1": [1.0, 2.0]}).to_numpy(),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_values_that_cannot_be_levels_are_refused_by_column(kind):
+    with pytest.raises(
+        GroupValueError, match="Column '(zipcode|x0)' holds .*\nHint: convert the column to text"
+    ):
+        MeansEncoder(0).fit(NESTED[kind]())
+
+
+def test_a_list_of_rows_keeps_numbers_beside_text():
+    result = MeansEncoder(0).fit_transform([["a", 1.0], ["b", 2.0], ["a", 3.0]])
+    assert result.tolist() == [[1, 2], [2, 2], [3, 2]]

@@ -1,0 +1,404 @@
+"""Group moments: what they are, by double loops, and the laws that every use of them rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from operator import add, sub
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from sufrep._levels import as_levels, sort_levels
+from sufrep.errors import InfiniteValueError, MomentsMismatchError
+from sufrep.moments import GroupMoments
+
+# A slow machine breaks no law.
+law = settings(deadline=None, max_examples=100)
+
+ORDERS = st.sampled_from([1, 2])
+NAMES = ("x0", "x1", "x2")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows with levels and perhaps with weights."""
+
+    group: list[Any]
+    rows: np.ndarray
+    weights: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def take(self, positions: Any) -> Sample:
+        index = np.asarray(positions, dtype=np.intp)
+        weights = None if self.weights is None else self.weights[index]
+        return Sample([self.group[i] for i in index], self.rows[index], weights)
+
+    def weight(self, i: int) -> float:
+        return 1.0 if self.weights is None else float(self.weights[i])
+
+    def moments(self, order: Any = 2) -> GroupMoments:
+        return GroupMoments.from_rows(self.group, self.rows, weights=self.weights, order=order)
+
+    def positions(self, levels: np.ndarray) -> np.ndarray:
+        known = levels.tolist()
+        return np.array([known.index(level) if level in known else -1 for level in self.group], dtype=np.intp)
+
+
+@st.composite
+def labelled_rows(draw: st.DrawFn, frequencies: bool = False) -> Sample:
+    n, p = draw(st.integers(0, 20)), draw(st.integers(1, 3))
+    values = st.floats(-100, 100) | st.just(np.nan) if draw(st.booleans()) else st.floats(-100, 100)
+    weights = [0.0, 1.0, 2.0, 3.0] if frequencies else [0.0, 0.1, 1 / 3, 1.0, 2.0]
+    some = hnp.arrays(float, n, elements=st.sampled_from(weights))
+    return Sample(
+        draw(st.lists(st.sampled_from(["a", "b", "c", 7]), min_size=n, max_size=n)),
+        draw(hnp.arrays(float, (n, p), elements=values)),
+        draw(some if frequencies else st.none() | some),
+    )
+
+
+def naive_moments(sample: Sample) -> GroupMoments:
+    present = [i for i in range(len(sample)) if sample.weight(i) > 0]
+    levels, p = sort_levels({sample.group[i] for i in present}), sample.rows.shape[1]
+    count, weight, complete_weight = (np.zeros(len(levels)) for _ in range(3))
+    observed, mean, squares, complete_mean = (np.zeros((len(levels), p)) for _ in range(4))
+    scatter = np.zeros((p, p))
+    for g, level in enumerate(levels):
+        mine = [i for i in present if sample.group[i] == level]
+        count[g], weight[g] = len(mine), sum(map(sample.weight, mine))
+        for j in range(p):
+            known = [(sample.rows[i, j], sample.weight(i)) for i in mine if not np.isnan(sample.rows[i, j])]
+            observed[g, j] = sum(w for _, w in known)
+            mean[g, j] = sum(w * x for x, w in known) / observed[g, j] if known else np.nan
+            squares[g, j] = sum(w * (x - mean[g, j]) ** 2 for x, w in known)
+        complete = [i for i in mine if not np.isnan(sample.rows[i]).any()]
+        complete_weight[g] = sum(map(sample.weight, complete))
+        if complete:
+            complete_mean[g] = sum(sample.weight(i) * sample.rows[i] for i in complete) / complete_weight[g]
+        for i in complete:
+            apart = sample.rows[i] - complete_mean[g]
+            scatter += sample.weight(i) * np.outer(apart, apart)
+    tables = (count, weight, observed, mean, squares, complete_weight, complete_mean, scatter)
+    return GroupMoments(levels, NAMES[:p], *tables)
+
+
+def assert_same(found: GroupMoments, expected: GroupMoments, *, but: tuple[str, ...] = ()) -> None:
+    assert found.levels.tolist() == expected.levels.tolist()
+    assert found.covariates == expected.covariates
+    assert found.order == expected.order
+    for field in fields(GroupMoments):
+        table = getattr(expected, field.name)
+        if field.name not in ("levels", "covariates", *but) and table is not None:
+            ours = getattr(found, field.name)
+            np.testing.assert_allclose(ours, table, rtol=1e-9, atol=1e-7, err_msg=field.name)
+            if field.name in ("weight", "observed", "complete_weight"):
+                # A weight that is only rounding would make a level of no rows.
+                assert not ours[table == 0].any(), field.name
+
+
+def first_order(moments: GroupMoments) -> GroupMoments:
+    return replace(moments, squares=None, complete_weight=None, complete_mean=None, scatter=None)
+
+
+def random_sample(seed: int, n: int, n_levels: int, *, away: float = 0.0) -> Sample:
+    rng = np.random.default_rng(seed)
+    rows = away + rng.normal(size=(n, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
+    return Sample(rng.integers(n_levels, size=n).tolist(), rows, None)
+
+
+# What moments are
+
+
+@law
+@given(labelled_rows(), ORDERS)
+def test_moments_agree_with_a_double_loop(sample, order):
+    expected = naive_moments(sample)
+    assert_same(sample.moments(order), expected if order == 2 else first_order(expected))
+
+
+@law
+@given(labelled_rows())
+def test_moments_of_order_one_are_those_of_order_two_without_the_second(sample):
+    assert_same(sample.moments(1), first_order(sample.moments(2)))
+
+
+@law
+@given(labelled_rows(), st.data())
+def test_rows_with_a_negative_code_are_left_out(sample, data):
+    out = data.draw(hnp.arrays(bool, len(sample)))
+    levels = sort_levels(["a", "b", "c", 7, "a level without rows"])
+    codes = np.where(out, -1, sample.positions(levels))
+    p = sample.rows.shape[1]
+    found = GroupMoments.from_columns(
+        codes, list(sample.rows.T), levels, covariates=NAMES[:p], weights=sample.weights
+    )
+    assert_same(found, sample.take(np.flatnonzero(~out)).moments())
+
+
+@law
+@given(labelled_rows())
+def test_overall_and_filled_means_and_variances_agree_with_loops(sample):
+    moments = sample.moments()
+    weights = np.array([sample.weight(i) for i in range(len(sample))])
+    codes = sample.positions(moments.levels)
+    for j in range(sample.rows.shape[1]):
+        column = sample.rows[:, j]
+        known = ~np.isnan(column) & (weights > 0)
+        overall = np.average(column[known], weights=weights[known]) if known.any() else 0.0
+        assert moments.overall_mean()[j] == pytest.approx(overall, abs=1e-9)
+        for g in range(moments.n_levels):
+            mine = known & (codes == g)
+            mean = np.average(column[mine], weights=weights[mine]) if mine.any() else overall
+            assert moments.filled_mean()[g, j] == pytest.approx(mean, abs=1e-9)
+            if weights[mine].sum() > 1 + 1e-9:
+                squares = (weights[mine] * (column[mine] - mean) ** 2).sum()
+                variance = squares / (weights[mine].sum() - 1)
+                assert moments.variance()[g, j] == pytest.approx(variance, rel=1e-6, abs=1e-6)
+            elif weights[mine].sum() < 1 - 1e-9:
+                assert np.isnan(moments.variance()[g, j])
+
+
+def test_a_single_row_has_no_variance():
+    assert np.isnan(GroupMoments.from_rows(["a"], [[1.0]]).variance()).all()
+
+
+def test_moments_know_their_size():
+    moments = GroupMoments.from_rows(["a", "b", "a"], [[1.0]] * 3, weights=[0.5, 1, 2], covariates=["size"])
+    assert (moments.n_levels, moments.total_weight, moments.covariates) == (2, 3.5, ("size",))
+    assert moments.order == 2
+    assert first_order(moments).order == 1
+    assert moments.count.tolist() == [2, 1]
+
+
+def test_levels_may_be_missing_or_tuples():
+    moments = GroupMoments.from_rows([None, ("a", 1), None, ("a", None)], [[1.0], [2.0], [3.0], [4.0]])
+    assert moments.levels.tolist() == [("a", 1), ("a", None), None]
+    assert moments.mean.ravel().tolist() == [2.0, 4.0, 2.0]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_without_rows_there_are_no_levels(order):
+    nothing = GroupMoments.from_rows([], np.empty((0, 2)), order=order)
+    something = GroupMoments.from_rows(["a"], [[1.0, 2.0]], order=order)
+    assert nothing.n_levels == 0
+    assert nothing.overall_mean().tolist() == [0.0, 0.0]
+    assert_same(nothing + something, something)
+    assert_same(something - nothing, something)
+    assert_same(something - something, nothing)
+
+
+# Laws
+
+
+@law
+@given(labelled_rows(), ORDERS, st.data())
+def test_moments_do_not_depend_on_where_the_sample_is_cut(sample, order, data):
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(sample)), max_size=4)))
+    parts = [sample.take(part).moments(order) for part in np.split(np.arange(len(sample)), cuts)]
+    assert_same(reduce(add, data.draw(st.permutations(parts))), sample.moments(order))
+
+
+@law
+@given(labelled_rows(), ORDERS, st.data())
+def test_a_part_that_was_added_can_be_taken_away(sample, order, data):
+    inside = data.draw(hnp.arrays(bool, len(sample)))
+    a = sample.take(np.flatnonzero(inside)).moments(order)
+    b = sample.take(np.flatnonzero(~inside)).moments(order)
+    assert_same((a + b) - b, a)
+    assert_same(sample.moments(order) - b, a)
+
+
+@law
+@given(labelled_rows(), ORDERS, st.data())
+def test_the_order_of_the_rows_does_not_matter(sample, order, data):
+    shuffled = sample.take(data.draw(st.permutations(range(len(sample)))))
+    assert_same(shuffled.moments(order), sample.moments(order))
+
+
+@law
+@given(labelled_rows(), st.permutations(["a", "b", "c", 7]), ORDERS)
+def test_renaming_levels_only_renames(sample, names, order):
+    rename = dict(zip(["a", "b", "c", 7], names, strict=True))
+    before = sample.moments(order)
+    after = replace(sample, group=[rename[level] for level in sample.group]).moments(order)
+    assert set(after.levels) == {rename[level] for level in before.levels}
+    rows = [after.levels.tolist().index(rename[level]) for level in before.levels]
+    back = {
+        field.name: getattr(after, field.name)[rows]
+        for field in fields(after)
+        if field.name not in ("levels", "covariates", "scatter") and getattr(after, field.name) is not None
+    }
+    assert_same(replace(after, levels=before.levels, **back), before)
+
+
+@law
+@given(labelled_rows(frequencies=True), ORDERS)
+def test_a_weight_of_two_is_a_row_that_came_twice(sample, order):
+    times = sample.weights.astype(int)
+    repeated = replace(sample.take(np.repeat(np.arange(len(sample)), times)), weights=None)
+    assert_same(sample.moments(order), repeated.moments(order), but=("count",))
+
+
+@law
+@given(labelled_rows(), ORDERS)
+def test_a_weight_of_zero_is_a_row_that_is_not_there(sample, order):
+    present = [i for i in range(len(sample)) if sample.weight(i) > 0]
+    assert_same(sample.moments(order), sample.take(present).moments(order))
+
+
+@law
+@given(labelled_rows(), ORDERS, st.data())
+def test_pooled_levels_are_those_of_rows_that_were_relabelled(sample, order, data):
+    moments = sample.moments(order)
+    assume(moments.n_levels)
+    rare = data.draw(hnp.arrays(bool, moments.n_levels).filter(np.any))
+    rarely = set(moments.levels[rare])
+    relabelled = replace(sample, group=[None if level in rarely else level for level in sample.group])
+    assert_same(moments.pool(rare, None), relabelled.moments(order))
+
+
+def test_pooling_no_level_changes_nothing():
+    moments = random_sample(0, 20, 3).moments()
+    assert_same(moments.pool(np.zeros(3, dtype=bool), None), moments)
+
+
+@law
+@given(labelled_rows(), ORDERS, st.data())
+def test_expanding_adds_columns_of_zeros(sample, order, data):
+    p = sample.rows.shape[1]
+    names = data.draw(st.permutations([*NAMES[:p], "new", "newer"]))
+    old = [names.index(name) for name in NAMES[:p]]
+    rows = np.zeros((len(sample), p + 2))
+    rows[:, old] = sample.rows
+    wide = GroupMoments.from_rows(sample.group, rows, weights=sample.weights, order=order, covariates=names)
+    assert_same(sample.moments(order).expand(names), wide)
+
+
+@law
+@given(labelled_rows())
+def test_leaving_a_row_out_gives_the_mean_of_the_others(sample):
+    moments = sample.moments()
+    codes = sample.positions(moments.levels)
+    rows = np.flatnonzero(codes >= 0)
+    weights = None if sample.weights is None else sample.weights[rows]
+    found = moments.leave_one_out(codes[rows], sample.rows[rows].T, weights)
+    for i, means in zip(rows, found, strict=True):
+        for j, mean in enumerate(means):
+            others = [
+                k
+                for k in rows
+                if k != i
+                and codes[k] == codes[i]
+                and sample.weight(k) > 0
+                and not np.isnan(sample.rows[k, j])
+            ]
+            expected = np.nan
+            if others:
+                expected = np.average(sample.rows[others, j], weights=[sample.weight(k) for k in others])
+            assert mean == pytest.approx(expected, abs=1e-7, nan_ok=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+def test_a_row_is_left_out_of_columns_of_any_type(dtype):
+    column = np.array([1, 0, 0, 1]).astype(dtype)
+    codes = np.array([0, 0, 0, 1])
+    moments = GroupMoments.from_columns(codes, [column], as_levels(["a", "b"]), covariates=["x"], order=1)
+    found = moments.leave_one_out(codes, [column]).ravel()
+    np.testing.assert_allclose(found, [0.0, 0.5, 0.5, np.nan], atol=1e-15)
+
+
+# Digits
+
+
+def test_merged_moments_far_from_zero():
+    """Sums of raw moments, or averages of the means themselves, would lose the spread."""
+    near = random_sample(1, 4000, 3)
+    sample = replace(near, rows=near.rows + 1e9)
+    exact = replace(near, rows=sample.rows - 1e9)
+    chunks = [sample.take(part).moments() for part in np.array_split(np.arange(4000), 40)]
+    whole = reduce(add, chunks)
+    half = reduce(sub, chunks[20:], whole)
+    for merged, rows in ((whole, 4000), (half, 2000)):
+        expected = naive_moments(exact.take(range(rows)))
+        np.testing.assert_array_equal(merged.count, expected.count)
+        np.testing.assert_allclose(merged.mean - 1e9, expected.mean, atol=2e-6)
+        np.testing.assert_allclose(merged.complete_mean - 1e9, expected.complete_mean, atol=2e-6)
+        np.testing.assert_allclose(merged.variance(), expected.variance(), rtol=1e-6)
+        np.testing.assert_allclose(merged.scatter, expected.scatter, rtol=1e-6)
+
+
+def test_left_out_means_far_from_zero():
+    sample = random_sample(2, 300, 5, away=1e9)
+    moments = sample.moments()
+    codes = sample.positions(moments.levels)
+    near = replace(sample, rows=sample.rows - 1e9)
+    expected = near.moments().leave_one_out(codes, near.rows.T)
+    found = moments.leave_one_out(codes, sample.rows.T)
+    np.testing.assert_allclose(found - 1e9, expected, atol=1e-6)
+
+
+def test_rows_taken_away_leave_no_weight_behind_by_rounding():
+    """0.1 + 0.2 + 0.3 − (0.3 + 0.2 + 0.1) is not 0; a level of weight 1e-16 would count as one."""
+    whole = GroupMoments.from_rows("aaaa", [[1e9], [1e9], [1e9 + 1], [np.nan]], weights=[0.1, 0.2, 0.3, 1])
+    part = GroupMoments.from_rows("aaa", [[1e9 + 1], [1e9], [1e9]], weights=[0.3, 0.2, 0.1])
+    rest = whole - part
+    assert rest.observed.tolist() == [[0.0]]
+    assert rest.complete_weight.tolist() == [0.0]
+    again = rest + GroupMoments.from_rows("aa", [[1e9], [1e9 + 1]])
+    assert again.scatter.item() == pytest.approx(0.5)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("group", ["aba", "abb", "abc", "aab"])
+@pytest.mark.parametrize("row", [0, 1, 2])
+def test_infinite_values_are_refused_by_name(order, group, row):
+    rows = np.ones((3, 2))
+    rows[row, 1] = np.inf
+    with pytest.raises(InfiniteValueError, match=rf"'price' contains infinity: 1 .* row {row}\.\nHint"):
+        GroupMoments.from_rows(group, rows, covariates=["size", "price"], order=order)
+
+
+def test_an_infinite_value_alone_in_its_column_is_refused():
+    with pytest.raises(InfiniteValueError, match="'x0' contains infinity"):
+        GroupMoments.from_rows("a", [[-np.inf]], order=1)
+
+
+@pytest.mark.parametrize("combine", [add, sub])
+def test_moments_of_other_covariates_do_not_fit(combine):
+    a = GroupMoments.from_rows("ab", [[1.0], [2.0]], covariates=["size"])
+    b = GroupMoments.from_rows("ab", [[1.0], [2.0]], covariates=["price"])
+    with pytest.raises(MomentsMismatchError, match=r"covariates size and .* covariates price do not fit"):
+        combine(a, b)
+
+
+@pytest.mark.parametrize("combine", [add, sub])
+def test_moments_of_another_order_do_not_fit(combine):
+    a, b = (GroupMoments.from_rows("ab", [[1.0], [2.0]], order=order) for order in (1, 2))
+    with pytest.raises(MomentsMismatchError, match=r"order 1 .* and of order 2 .*\nHint: build both"):
+        combine(a, b)
+
+
+@pytest.mark.parametrize("ask", [GroupMoments.variance, GroupMoments.require_order_two])
+def test_second_moments_of_order_one_are_refused(ask):
+    with pytest.raises(MomentsMismatchError, match=r"moments of order 1\.\nHint: build them with order=2"):
+        ask(GroupMoments.from_rows("ab", [[1.0], [2.0]], order=1))
+
+
+@pytest.mark.parametrize(
+    ("group", "weights"), [("ac", [1, 1]), ("aaa", [1, 1, 1]), ("a", [5])], ids=["level", "rows", "weight"]
+)
+def test_taking_away_more_than_there_is_is_refused(group, weights):
+    whole = GroupMoments.from_rows("aab", [[1.0], [2.0], [3.0]])
+    part = GroupMoments.from_rows(group, [[1.0]] * len(group), weights=weights)
+    with pytest.raises(MomentsMismatchError, match="hold rows that the others do not"):
+        whole - part
