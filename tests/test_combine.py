@@ -103,8 +103,8 @@ def test_a_part_without_weight_changes_nothing():
 
 def test_pooled_means_far_from_zero_keep_their_digits():
     rng = np.random.default_rng(0)
-    mean, weight = 1e9 + rng.normal(size=(50, 2)), rng.random((50, 2))
-    found = pooled(np.zeros(50, dtype=np.intp), 1, weight, mean)
+    mean, weight = 1e9 + rng.normal(size=(50_000, 2)), rng.random((50_000, 2))
+    found = pooled(np.zeros(50_000, dtype=np.intp), 1, weight, mean)
     expected = ((mean - 1e9) * weight).sum(axis=0) / weight.sum(axis=0)
     np.testing.assert_allclose(found.mean[0] - 1e9, expected, atol=1e-6)
     np.testing.assert_allclose(found.between, mean - 1e9 - expected, atol=1e-6)

@@ -325,11 +325,17 @@ def test_merged_moments_far_from_zero():
     chunks = [sample.take(part).moments() for part in np.array_split(np.arange(4000), 40)]
     whole = reduce(add, chunks)
     half = reduce(sub, chunks[20:], whole)
-    for merged, rows in ((whole, 4000), (half, 2000)):
-        expected = naive_moments(exact.take(range(rows)))
+    rows_apart = replace(sample, group=list(range(4000))).moments()
+    pooled = rows_apart.pool(np.ones(4000, dtype=bool), 0)
+    for merged, reference, atol in (
+        (whole, exact, 2e-6),
+        (half, exact.take(range(2000)), 2e-6),
+        (pooled, replace(exact, group=[0] * 4000), 3e-7),
+    ):
+        expected = naive_moments(reference)
         np.testing.assert_array_equal(merged.count, expected.count)
-        np.testing.assert_allclose(merged.mean - 1e9, expected.mean, atol=2e-6)
-        np.testing.assert_allclose(merged.complete_mean - 1e9, expected.complete_mean, atol=2e-6)
+        np.testing.assert_allclose(merged.mean - 1e9, expected.mean, atol=atol)
+        np.testing.assert_allclose(merged.complete_mean - 1e9, expected.complete_mean, atol=atol)
         np.testing.assert_allclose(merged.variance(), expected.variance(), rtol=1e-6)
         np.testing.assert_allclose(merged.scatter, expected.scatter, rtol=1e-6)
 

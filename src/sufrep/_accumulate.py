@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sufrep._combine import ratio
+from sufrep._combine import ratio, remainder
 from sufrep.errors import InfiniteValueError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _bins(codes: Codes, weights: Floats | None, n_levels: int) -> Codes:
     out = codes < 0
     if weights is not None:
         out |= weights == 0
-    return np.where(out, n_levels, codes) if out.any() else codes
+    return np.where(out, n_levels, codes.astype(np.intp, copy=False)) if out.any() else codes
 
 
 class _Accumulator:
@@ -93,7 +93,7 @@ class _Accumulator:
         part = self.bins[rows]
         own = None if self.weights is None else self.weights[rows]
         deviations = self._deviations(rows, part)
-        missing = self._missing(deviations)
+        missing = self._missing(rows, deviations)
         if missing is not None:
             deviations[missing] = 0.0
             for j, nulls in enumerate(missing):
@@ -117,16 +117,17 @@ class _Accumulator:
             deviations[:, out] = 0.0
         return deviations
 
-    def _missing(self, deviations: Floats) -> Mask | None:
+    def _missing(self, rows: slice, deviations: Floats) -> Mask | None:
         """Tell where a chunk is null, None if nowhere; refuse infinite values."""
         with np.errstate(invalid="ignore", over="ignore"):
             if np.isfinite(deviations.sum()):
                 return None  # one sum is quicker than a look at every value
-        if np.isinf(deviations).any():
-            for name, column in zip(self.names, self.columns, strict=True):
-                infinite = np.isinf(column)
-                if infinite.any():
-                    raise InfiniteValueError(name, int(infinite.sum()), int(np.argmax(infinite)))
+        counted = self.bins < self.n_bins - 1
+        for name, column in zip(self.names, self.columns, strict=True):
+            # Not the deviations: from an infinite pivot they are NaN.
+            if (np.isinf(column[rows]) & counted[rows]).any():
+                infinite = np.isinf(column) & counted
+                raise InfiniteValueError(name, int(infinite.sum()), int(np.argmax(infinite)))
         missing = np.isnan(deviations)
         return missing if missing.any() else None
 
@@ -146,13 +147,13 @@ class _Accumulator:
         weight = count.astype(np.float64)
         if self.weights is not None:
             weight = self._totals(self.bins, self.weights, None)[levels]
-        observed = np.maximum(weight - self.lost[:, levels], 0.0)
+        observed = remainder(weight, self.lost[:, levels])
         shift = ratio(self.sums[:, levels], observed)
         mean = np.where(observed > 0, shift + self.pivots[:, levels], np.nan)
         if self.order == 1:
             return Sums(count, weight, observed.T.copy(), mean.T.copy())
         squares = np.maximum(self.squares[:, levels] - observed * shift**2, 0.0)
-        complete_weight = np.maximum(weight - self.incomplete[levels], 0.0)
+        complete_weight = remainder(weight, self.incomplete[levels])
         complete_shift = ratio(self.sums[:, levels] - self.incomplete_sums[:, levels], complete_weight)
         complete_mean = np.where(complete_weight > 0, complete_shift + self.pivots[:, levels], 0.0)
         scatter = self.raw - (complete_shift * complete_weight) @ complete_shift.T
@@ -190,6 +191,8 @@ class _Accumulator:
         # Written backwards, the first row of a level is the one that stays.
         first[self.bins[::-1]] = np.arange(len(self.bins))[::-1]
         for j, column in enumerate(self.columns):
+            if not len(column):
+                continue
             pivots[j] = column[first]
             if np.isnan(pivots[j]).any():
                 seen = np.flatnonzero(~np.isnan(column))[::-1]

@@ -79,7 +79,7 @@ def difference(whole: M, part: M) -> M:
     rest = replace(
         whole,
         count=whole.count - part.count,
-        weight=np.maximum(whole.weight - part.weight, 0.0),
+        weight=remainder(whole.weight, part.weight),
         observed=cells.weight,
         mean=np.where(cells.weight > 0, cells.mean, np.nan),
     )
@@ -96,7 +96,7 @@ def difference(whole: M, part: M) -> M:
     return replace(
         rest,
         squares=np.maximum(more.squares - less.squares - cells.factor * cells.between**2, 0.0),
-        complete_weight=np.maximum(more.complete_weight - less.complete_weight, 0.0),
+        complete_weight=remainder(more.complete_weight, less.complete_weight),
         complete_mean=complete.mean,
         scatter=more.scatter - less.scatter - lost,
     )
@@ -123,12 +123,16 @@ def pooled(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) -> Po
 
 def part_removed(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> Rest:
     """Weight and mean of what is left of a whole when a part of it is taken away."""
-    rest = weight - part_weight
-    # Weights need not be integers: what is left of 0.1 + 0.2 − 0.3 is nothing.
-    rest = np.where(rest > 1e-12 * weight, rest, 0.0)
+    rest = remainder(weight, part_weight)
     between = np.where((part_weight > 0) & (weight > 0), mean - part_mean, 0.0)
     moved = mean + between * ratio(part_weight, rest)
     return Rest(rest, np.where(rest > 0, moved, 0.0), between, weight * ratio(part_weight, rest))
+
+
+def remainder(weight: Floats, part: Floats) -> Floats:
+    """Weight that is left when a part is taken away; of 0.1 + 0.2 − 0.3, nothing."""
+    rest = weight - part
+    return np.where(rest > 1e-12 * weight, rest, 0.0)
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:

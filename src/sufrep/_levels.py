@@ -7,6 +7,9 @@ anything that is computed from it.
 
 from __future__ import annotations
 
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sufrep._arrays import Levels
+
+
+# Types whose values compare with each other; others go by their printed form.
+_ORDERED = (str, bytes, date, time, timedelta, Fraction)
 
 
 def sort_levels(values: Iterable[Any]) -> Levels:
@@ -79,7 +86,9 @@ def _sort_key(level: Any) -> tuple[Any, ...]:
         return (3, "", "")
     if isinstance(level, tuple):
         return (2, "", tuple(_sort_key(part) for part in level))
-    if isinstance(level, (bool, int, float)):
+    if isinstance(level, (bool, int, float, Decimal)):
         return (0, "", level)
-    # Within a type without an order of its own, the printed form decides.
-    return (1, type(level).__name__, level if isinstance(level, (str, bytes)) else str(level))
+    # Times with a time zone do not compare with times without.
+    aware = isinstance(level, (datetime, time)) and level.utcoffset() is not None
+    kind = type(level).__name__ + aware * " with time zone"
+    return (1, kind, level if isinstance(level, _ORDERED) else str(level))

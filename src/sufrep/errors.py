@@ -8,7 +8,7 @@ Where scikit-learn's conformance suite looks for a phrase of its own, the messag
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 class SufrepError(Exception):
     """Base of all errors of this package."""
+
+    def __reduce__(self) -> Any:
+        # Constructors here take parts, not the message; joblib's workers send errors back by pickle.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[SufrepError], args: tuple[Any, ...], state: dict[str, Any]) -> SufrepError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InfiniteValueError(SufrepError, ValueError):

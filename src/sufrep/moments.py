@@ -10,7 +10,7 @@ import numpy as np
 from sufrep._accumulate import accumulate
 from sufrep._combine import difference, merge, ratio
 from sufrep._levels import as_levels, sort_levels
-from sufrep.errors import MomentsMismatchError
+from sufrep.errors import LengthMismatchError, MomentsMismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,10 +101,12 @@ class GroupMoments:
         order : {1, 2}
         covariates : sequence of str, optional
         """
+        matrix = np.asarray(rows, dtype=np.float64)
+        if len(group) != len(matrix):
+            raise LengthMismatchError(len(matrix), "group", len(group))
         levels = sort_levels(dict.fromkeys(group))
         position = {level: code for code, level in enumerate(levels.tolist())}
         codes = np.fromiter((position[level] for level in group), dtype=np.intp)
-        matrix = np.asarray(rows, dtype=np.float64)
         names = [f"x{j}" for j in range(matrix.shape[1])] if covariates is None else covariates
         weight = None if weights is None else np.asarray(weights, dtype=np.float64)
         return cls.from_columns(codes, matrix.T, levels, weights=weight, order=order, covariates=names)
@@ -225,6 +227,8 @@ class GroupMoments:
 
     def pool(self, rare: Mask, level: Any) -> Self:
         """Merge the levels marked in ``rare`` (n_levels,) into one called ``level``, which comes last."""
+        if not rare.any():
+            return self
         common = np.flatnonzero(~rare)
         assignment = np.full(self.n_levels, len(common))
         assignment[common] = np.arange(len(common))
@@ -263,7 +267,8 @@ class GroupMoments:
     def __sub__(self, other: Self) -> Self:
         self._check_like(other)
         rows = _positions(self.levels, other.levels)
-        if (rows < 0).any() or (other.count > self.count[rows]).any():
+        fewer, lighter = self.count[rows] < other.count, self.weight[rows] < (1 - 1e-9) * other.weight
+        if (rows < 0).any() or fewer.any() or lighter.any():
             raise MomentsMismatchError(
                 "The moments taken away hold rows that the others do not.",
                 "subtract the moments of a part of the rows from those of all of them.",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse
 
+from sufrep._levels import as_levels
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -57,7 +59,7 @@ class Representation:
         vectors: Any = values if sparse.issparse(values) else np.asarray(values, dtype=np.float64)
         weights = np.asarray(weight, dtype=np.float64)
         prior = weights @ vectors / weights.sum()
-        return cls(np.asarray(levels, dtype=object), vectors, tuple(columns), weights, prior)
+        return cls(as_levels(levels), vectors, tuple(columns), weights, prior)
 
     @property
     def n_levels(self) -> int:

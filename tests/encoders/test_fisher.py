@@ -111,7 +111,9 @@ def rows_and_folds(draw: Any) -> tuple[np.ndarray, list[Any]]:
     n = draw(st.integers(2, 25))
     levels = draw(st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=n, max_size=n))
     fold = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    folds = [(np.flatnonzero(np.array(fold) != f), np.flatnonzero(np.array(fold) == f)) for f in sorted(set(fold))]
+    folds = [
+        (np.flatnonzero(np.array(fold) != f), np.flatnonzero(np.array(fold) == f)) for f in sorted(set(fold))
+    ]
     return np.array(levels, dtype=object)[:, None], folds
 
 
@@ -130,7 +132,8 @@ def test_a_row_does_not_see_its_own_response(data, sample, kind):
     least = data.draw(st.sampled_from([None, 3]))
     weights = data.draw(st.sampled_from([None, np.arange(n) % 3 + 0.5]))
     before, after = (
-        FisherEncoder(0, min_frequency=least, **options).set_output(transform="pandas")
+        FisherEncoder(0, min_frequency=least, **options)
+        .set_output(transform="pandas")
         .fit_transform(rows, target, sample_weight=weights)
         for target in (y, changed)
     )
@@ -258,5 +261,7 @@ def test_classes_that_turn_out_to_be_a_quantity_are_told():
 
 def test_the_same_class_in_another_type_is_the_same_class():
     rows = np.array([["a"], ["b"], ["c"]], dtype=object)
-    encoder = FisherEncoder(0).partial_fit(rows, np.array([1, 2, 3])).partial_fit(rows, np.array([1.0, 2.0, 3.0]))
+    encoder = (
+        FisherEncoder(0).partial_fit(rows, np.array([1, 2, 3])).partial_fit(rows, np.array([1.0, 2.0, 3.0]))
+    )
     assert encoder.representations_["x0"].values.shape == (3, 3)

@@ -145,7 +145,7 @@ def test_an_unknown_group_is_refused_with_a_hint(group, message):
 
 @pytest.mark.parametrize("group", [(), [], [()], ["store", ()]], ids=repr)
 def test_a_group_of_no_columns_is_refused(group):
-    with pytest.raises(EmptyGroupError, match="names no column.*\nHint: name at least one"):
+    with pytest.raises(EmptyGroupError, match=r"names no column.*\nHint: name at least one"):
         MeansEncoder(group).fit(FRAMES["pandas"])
 
 

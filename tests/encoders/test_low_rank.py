@@ -118,7 +118,9 @@ def test_auto_finds_the_number_of_states(seed):
 
 def test_auto_keeps_one_component_where_levels_do_not_differ():
     rng = np.random.default_rng(0)
-    rows = pd.DataFrame(rng.normal(size=(2_000, 5)), columns=list("abcde")).assign(shop=rng.integers(0, 40, 2_000))
+    rows = pd.DataFrame(rng.normal(size=(2_000, 5)), columns=list("abcde")).assign(
+        shop=rng.integers(0, 40, 2_000)
+    )
     assert table_of(LowRankEncoder("shop").fit(rows)).shape == (40, 1)
 
 

@@ -14,7 +14,9 @@ from sufrep import MeansEncoder, errors
 
 NUMBERS = st.one_of(st.none(), st.floats(-1e6, 1e6, allow_nan=False, width=32))
 ROWS = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "c", None]), NUMBERS, NUMBERS, st.sampled_from([0.0, 0.5, 1.0, 2.0])),
+    st.tuples(
+        st.sampled_from(["a", "b", "c", None]), NUMBERS, NUMBERS, st.sampled_from([0.0, 0.5, 1.0, 2.0])
+    ),
     min_size=1,
     max_size=25,
 )
@@ -87,7 +89,9 @@ def test_output_columns_are_named_after_group_and_covariate():
 
 
 def test_booleans_and_integers_are_covariates():
-    rows = pd.DataFrame({"g": list("aab"), "flag": [True, False, True], "n": np.array([1, 2, 9], dtype="uint8")})
+    rows = pd.DataFrame(
+        {"g": list("aab"), "flag": [True, False, True], "n": np.array([1, 2, 9], dtype="uint8")}
+    )
     values = MeansEncoder("g").fit(rows).representations_["g"].values
     np.testing.assert_array_equal(values, [[0.5, 1.5], [1.0, 9.0]])
 
@@ -130,7 +134,9 @@ def test_a_missing_group_may_be_a_level_or_unknown():
 
 def test_infinite_covariates_are_refused():
     rows = pd.DataFrame({"g": ["a", "b"], "x": [1.0, np.inf]})
-    with pytest.raises(errors.InfiniteValueError, match=r"'x' contains infinity: 1 value\(s\), the first in row 1"):
+    with pytest.raises(
+        errors.InfiniteValueError, match=r"'x' contains infinity: 1 value\(s\), the first in row 1"
+    ):
         MeansEncoder("g").fit(rows)
 
 

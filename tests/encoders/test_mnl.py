@@ -117,7 +117,9 @@ def test_the_closed_form_is_that_of_the_textbook():
 
 
 def test_too_few_iterations_are_told():
-    with pytest.warns(ConvergenceWarning, match=r"not converge in max_iter=1 iterations.*\nHint: raise max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"not converge in max_iter=1 iterations.*\nHint: raise max_iter"
+    ):
         MNLEncoder("shop", max_iter=1, penalty=0.001).fit(shops(4))
 
 
@@ -158,14 +160,18 @@ def test_rows_without_a_level_are_left_out_if_they_get_the_prior(solver):
 
 
 def test_rare_levels_share_their_coefficients():
-    rows = shops(8).assign(shop=lambda frame: frame["shop"].where(frame.index > 2, "rare " + frame["a"].astype(str)))
+    rows = shops(8).assign(
+        shop=lambda frame: frame["shop"].where(frame.index > 2, "rare " + frame["a"].astype(str))
+    )
     table = MNLEncoder("shop", min_frequency=5).fit(rows).representations_["shop"]
     rare = [str(level).startswith("rare") for level in table.levels]
     assert sum(rare) == 3
     assert len(np.unique(table.values[rare], axis=0)) == 1
     pooled = rows.assign(shop=rows["shop"].where(~rows["shop"].str.startswith("rare"), "zzz"))
     expected = MNLEncoder("shop").fit(pooled).representations_["shop"]
-    np.testing.assert_allclose(table.values[np.argmax(rare)], expected.lookup(["zzz"])[0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        table.values[np.argmax(rare)], expected.lookup(["zzz"])[0], rtol=1e-6, atol=1e-6
+    )
 
 
 def test_iterations_are_counted():

@@ -26,7 +26,9 @@ def test_every_column_is_an_order_of_the_levels(levels, n_permutations, seed):
     found = places(levels, n_permutations=n_permutations, random_state=seed)
     n_levels = len(set(levels))
     assert found.shape == (n_levels, n_permutations)
-    np.testing.assert_array_equal(np.sort(found, axis=0), np.arange(1, n_levels + 1)[:, None].repeat(n_permutations, 1))
+    np.testing.assert_array_equal(
+        np.sort(found, axis=0), np.arange(1, n_levels + 1)[:, None].repeat(n_permutations, 1)
+    )
 
 
 def test_the_seed_decides():
@@ -47,7 +49,9 @@ def test_the_first_of_several_orders_is_the_single_one():
 
 def test_the_columns_are_named():
     rows = pd.DataFrame({"shop": list("ab")})
-    assert make_encoder("permutation", "shop").fit(rows).get_feature_names_out().tolist() == ["shop_permutation"]
+    assert make_encoder("permutation", "shop").fit(rows).get_feature_names_out().tolist() == [
+        "shop_permutation"
+    ]
     several = make_encoder("multi_permutation", "shop").fit(rows).get_feature_names_out().tolist()
     assert several == [f"shop_permutation{j}" for j in (1, 2, 3, 4)]
 

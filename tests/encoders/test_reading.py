@@ -174,7 +174,7 @@ def test_only_the_first_unseen_levels_are_listed():
 def test_a_missing_part_of_an_unseen_combination_is_called_so():
     frame = pl.DataFrame({"store": ["n", "s"], "brand": ["x", "x"], "sold": [1.0, 2.0]})
     encoder = MeansEncoder(("store", "brand"), unseen="error").fit(frame)
-    with pytest.raises(UnseenLevelError, match="Column 'store:brand' holds 1 unseen level.*: n:missing"):
+    with pytest.raises(UnseenLevelError, match=r"Column 'store:brand' holds 1 unseen level.*: n:missing"):
         encoder.transform(pl.DataFrame({"store": ["n"], "brand": [None], "sold": [1.0]}))
 
 
@@ -355,6 +355,15 @@ def test_infinities_of_both_signs_are_refused():
         MeansEncoder("zipcode").fit(make("polars", sqft=[np.inf, -np.inf, 1.0, 2.0]))
 
 
+@pytest.mark.parametrize("method", ["means", "low_rank", "sparse_low_rank", "mnl"])
+@pytest.mark.parametrize(
+    "sqft", [[np.inf] * 4, [np.inf, 1.0, 2.0, np.inf]], ids=["everywhere", "in one level"]
+)
+def test_infinity_that_is_all_there_is_is_refused(method, sqft):
+    with pytest.raises(InfiniteValueError, match="Covariate 'sqft' contains infinity"):
+        make_encoder(method, "zipcode").fit(make("polars", sqft=sqft))
+
+
 def test_an_infinite_number_that_is_no_covariate_passes_through():
     frame = make("polars", sqft=[1.0, 2.0, np.inf, 4.0])
     result = MeansEncoder("zipcode", covariates=["floors"]).fit_transform(frame)
@@ -407,7 +416,7 @@ def test_columns_that_share_a_name_are_refused():
 
 
 def test_a_lazy_frame_is_refused_with_a_hint():
-    with pytest.raises(LazyFrameError, match="X is a polars LazyFrame.*\nHint: collect it first"):
+    with pytest.raises(LazyFrameError, match=r"X is a polars LazyFrame.*\nHint: collect it first"):
         MeansEncoder("zipcode").fit(FRAMES["polars"].lazy())
 
 
@@ -418,7 +427,7 @@ def test_a_sparse_matrix_is_refused():
 
 @pytest.mark.parametrize("X", [np.arange(3.0), FRAMES["pandas"]["sqft"], None, 3.0], ids=str)
 def test_what_is_no_table_is_refused(X):
-    with pytest.raises(ValueError, match="Expected (2D array|a 2-dimensional container)"):
+    with pytest.raises(ValueError, match=r"Expected (2D array|a 2-dimensional container)"):
         MeansEncoder(0).fit(X)
 
 
@@ -437,7 +446,7 @@ NESTED = {
 @pytest.mark.parametrize("kind", NESTED)
 def test_values_that_cannot_be_levels_are_refused_by_column(kind):
     with pytest.raises(
-        GroupValueError, match="Column '(zipcode|x0)' holds .*\nHint: convert the column to text"
+        GroupValueError, match=r"Column '(zipcode|x0)' holds .*\nHint: convert the column to text"
     ):
         MeansEncoder(0).fit(NESTED[kind]())
 

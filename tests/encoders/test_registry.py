@@ -133,7 +133,9 @@ def test_the_methods_of_the_design_that_need_no_latent_states_are_there():
 
 
 def test_an_unknown_method_gets_the_nearest_as_a_hint():
-    with pytest.raises(errors.UnknownMethodError, match=r"No encoder is called 'mean'.*\n.*did you mean 'means'"):
+    with pytest.raises(
+        errors.UnknownMethodError, match=r"No encoder is called 'mean'.*\n.*did you mean 'means'"
+    ):
         make_encoder("mean")
 
 

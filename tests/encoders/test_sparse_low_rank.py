@@ -73,9 +73,7 @@ def test_more_alpha_leaves_fewer_loadings():
 
 
 @settings(deadline=None, max_examples=10)
-@given(
-    seed=st.integers(0, 2**32 - 1), units=st.lists(st.floats(1e-4, 1e4), min_size=6, max_size=6)
-)
+@given(seed=st.integers(0, 2**32 - 1), units=st.lists(st.floats(1e-4, 1e4), min_size=6, max_size=6))
 def test_units_do_not_matter_when_standardised(seed, units):
     rows = shops(seed)
     others = rows.assign(**{f"x{j}": rows[f"x{j}"] * unit for j, unit in enumerate(units)})
@@ -100,7 +98,9 @@ def test_iterations_are_counted_for_each_group():
 
 
 def test_too_few_rounds_are_told():
-    with pytest.warns(ConvergenceWarning, match=r"did not converge in max_iter=1 rounds.*\nHint: raise max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"did not converge in max_iter=1 rounds.*\nHint: raise max_iter"
+    ):
         fit(shops(5), n_components=3, alpha=0.05, max_iter=1)
 
 

@@ -49,7 +49,12 @@ def test_the_kind_can_be_given():
 def test_classes_become_indicators_in_the_order_of_their_names():
     target = read_target(["b", "a", "c", "b"], "auto")
     assert [covariate.name([]) for covariate in target.covariates] == ["target=a", "target=b", "target=c"]
-    assert np.column_stack(target.columns).astype(int).tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    assert np.column_stack(target.columns).astype(int).tolist() == [
+        [0, 1, 0],
+        [1, 0, 0],
+        [0, 0, 1],
+        [0, 1, 0],
+    ]
 
 
 def test_classes_that_are_numbers_stand_in_the_order_of_their_values():

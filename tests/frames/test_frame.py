@@ -132,7 +132,7 @@ DUPLICATED = {
 
 @pytest.mark.parametrize("library", DUPLICATED)
 def test_columns_that_share_a_name_are_refused(library):
-    with pytest.raises(ColumnNameError, match="columns that share a name.*\n?.*'sqft' 2 times") as caught:
+    with pytest.raises(ColumnNameError, match=r"columns that share a name.*\n?.*'sqft' 2 times") as caught:
         FrameTable.from_native(DUPLICATED[library])
     assert "Hint: give every column a name of its own." in str(caught.value)
 

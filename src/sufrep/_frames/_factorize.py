@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from sufrep._levels import is_null, sort_levels
+from sufrep._levels import as_levels, is_null, sort_levels
 from sufrep.errors import GroupValueError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Factorized:
         if not null.any():
             return self
         codes = np.where(null, len(self.levels), self.codes)
-        return Factorized(codes, sort_levels([*self.levels.tolist(), None]))
+        return Factorized(codes, as_levels([*self.levels, None]))
 
 
 def cross(parts: Sequence[Factorized], *, keep_null: bool) -> Factorized:

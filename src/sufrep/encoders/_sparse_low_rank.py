@@ -87,7 +87,7 @@ class SparseLowRankEncoder(GroupEncoder):
         missing: Literal["level", "prior", "error"] = "level",
         min_frequency: int | float | None = None,
         n_components: int | Literal["auto"] = "auto",
-        alpha: float = 0.01,
+        alpha: float = 0.001,
         ridge: float = 0.01,
         standardize: bool = True,
         max_iter: int = 1000,

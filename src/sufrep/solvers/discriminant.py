@@ -50,7 +50,7 @@ def linear_discriminant(
     centre = weight @ mean / weight.sum()
     levels = (mean - centre) / scale
     within = scatter / np.outer(scale, scale)
-    ridge = max(penalty, 1e-9)
+    ridge = max(penalty, 1e-9 * max(freedom, 1.0))
     covariance = (within + ridge * np.eye(len(scale))) / (freedom + ridge)
     slopes = cho_solve(cho_factor(covariance), levels.T).T
     intercepts = np.log(weight / weight.sum()) - 0.5 * (levels * slopes).sum(axis=1)

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from sufrep._arrays import Floats
     from sufrep.moments import GroupMoments
 
-# A spread within levels that is this small beside the overall one is rounding, not spread.
+# A spread that is this small beside the size of the values is rounding, not spread.
 _ROUNDING = 1e-12
+# So is one within levels beside the overall one; means of levels carry more rounding than values.
+_ROUNDING_WITHIN = 1e-6
 
 
 def overall_scale(moments: GroupMoments) -> Floats:
@@ -32,7 +34,7 @@ def within_scale(moments: GroupMoments) -> Floats:
     freedom = np.maximum(moments.observed - 1, 0.0).sum(axis=0)
     deviation = np.sqrt(ratio(second.squares.sum(axis=0), freedom))
     overall = overall_scale(moments)
-    return np.where(deviation > np.sqrt(_ROUNDING) * overall, deviation, overall)
+    return np.where(deviation > _ROUNDING_WITHIN * overall, deviation, overall)
 
 
 def within_freedom(moments: GroupMoments) -> float:
