@@ -80,6 +80,25 @@ def level_label(level: Any) -> str:
     return str(level)
 
 
+def distinct_labels(levels: Iterable[Any]) -> list[str]:
+    """Name levels so that no two share a name, such as null beside a level called "missing".
+
+    >>> distinct_labels(["missing", "other", None])
+    ['missing', 'other', 'missing_2']
+    """
+    taken: set[str] = set()
+    labels = []
+    for level in levels:
+        label = first = level_label(level)
+        number = 1
+        while label in taken:
+            number += 1
+            label = f"{first}_{number}"
+        taken.add(label)
+        labels.append(label)
+    return labels
+
+
 def _sort_key(level: Any) -> tuple[Any, ...]:
     """Order any two levels; numbers compare with numbers whatever their type."""
     if level is None:

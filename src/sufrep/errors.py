@@ -110,11 +110,11 @@ class NoCovariateError(SufrepError, ValueError):
 
 
 class NotNumericError(SufrepError, ValueError):
-    """A column named as a covariate is not numeric."""
+    """A covariate is not numeric: one that is named, or one that was numeric in an earlier chunk."""
 
     def __init__(self, column: str, dtype: str) -> None:
         super().__init__(
-            f"covariates names {column!r}, which holds {dtype}; covariates are numeric.\n"
+            f"Column {column!r} holds {dtype}, but it is to be a covariate, and covariates are numeric.\n"
             "Hint: leave it out, convert it, or use categorical_covariates='share' for text columns."
         )
 
@@ -122,9 +122,9 @@ class NotNumericError(SufrepError, ValueError):
 class TooManySharesError(SufrepError, ValueError):
     """A text column that joined as shares turns out, chunk by chunk, to have too many levels."""
 
-    def __init__(self, position: int, n_levels: int, most: int) -> None:
+    def __init__(self, column: str, n_levels: int, most: int) -> None:
         super().__init__(
-            f"Column {position} joined with categorical_covariates='share' and now has {n_levels} levels; "
+            f"Column {column!r} joined with categorical_covariates='share' and now has {n_levels} levels; "
             f"at most {most} can join.\nHint: name it in `group`, or drop it before the first chunk."
         )
 
@@ -218,12 +218,13 @@ class TargetError(SufrepError, ValueError):
 
 
 class SplitError(SufrepError, ValueError):
-    """A splitter does not put every row into exactly one test fold."""
+    """A splitter does not put every row into exactly one test fold, apart from what it is to learn from."""
 
-    def __init__(self, n_rows: int, n_never: int, n_twice: int) -> None:
+    def __init__(self, n_rows: int, n_never: int, n_twice: int, n_leaking: int) -> None:
         super().__init__(
             f"cv must put each of the {n_rows} rows into exactly one test fold; {n_never} row(s) are in none "
-            f"and {n_twice} in several.\nHint: use a partition such as KFold or GroupKFold."
+            f"and {n_twice} in several, and {n_leaking} fold(s) share rows between train and test.\n"
+            "Hint: use a partition such as KFold or GroupKFold."
         )
 
 

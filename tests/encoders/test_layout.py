@@ -194,13 +194,13 @@ def test_an_unknown_covariate_is_refused_with_a_hint(covariates, message):
 def test_a_covariate_that_is_not_numeric_is_refused_by_its_type(library, name):
     table = FrameTable.from_native(FRAMES[library])
     dtype = table.dtype(list(SHOPS).index(name))
-    with pytest.raises(NotNumericError, match=f"covariates names '{name}', which holds") as caught:
+    with pytest.raises(NotNumericError, match=f"Column '{name}' holds") as caught:
         layout(table, covariates=["sold", name])
-    assert f"which holds {dtype}; covariates are numeric." in str(caught.value)
+    assert f"holds {dtype}, but it is to be a covariate, and covariates are numeric" in str(caught.value)
 
 
 def test_a_text_column_of_an_array_is_no_covariate():
-    with pytest.raises(NotNumericError, match="covariates names 'x1', which holds object"):
+    with pytest.raises(NotNumericError, match="Column 'x1' holds object, but it is to be a covariate"):
         MeansEncoder(0, covariates=[1]).fit(np.array([["n", "1"], ["s", "2"]], dtype=object))
 
 
@@ -354,7 +354,7 @@ def test_covariates_of_two_chunks_unite():
     old = [Covariate(2), Covariate(1, "u"), Covariate(1, "w")]
     new = [Covariate(2), Covariate(1, "v"), Covariate(1, "w"), Covariate(3, "a")]
     united = [Covariate(2), Covariate(1, "u"), Covariate(1, "v"), Covariate(1, "w"), Covariate(3, "a")]
-    assert merge_covariates(old, new) == united
+    assert merge_covariates(old, new, ["shop", "kind", "size"]) == united
 
 
 def test_a_covariate_without_a_column_is_the_target():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Sample:
 
     def chunks(self) -> list[Sample]:
         edges = sorted({0, *self.cuts, len(self.frame)})
-        return [self.take(np.arange(*pair)) for pair in zip(edges[:-1], edges[1:], strict=True)]
+        return [self.take(np.arange(*pair)) for pair in pairwise(edges)]
 
 
 @st.composite

@@ -120,8 +120,8 @@ def test_a_table_tells_its_rows_names_types_and_library():
     assert [table.dtype(j) for j in range(2)] == ["String", "Float64"]
 
 
-def test_names_that_are_numbers_become_text():
-    assert FrameTable.from_native(pd.DataFrame([["a", 1.0]])).names == ("0", "1")
+def test_columns_named_by_numbers_are_called_by_their_positions():
+    assert FrameTable.from_native(pd.DataFrame([["a", 1.0]])).names == ("x0", "x1")
 
 
 DUPLICATED = {

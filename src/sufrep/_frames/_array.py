@@ -10,6 +10,7 @@ import numpy as np
 from sufrep._frames._factorize import Factorized, factorize_numbers, factorize_objects
 from sufrep._frames._table import Kind, Lookup, dense
 from sufrep._levels import is_null
+from sufrep.errors import NotNumericError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +52,10 @@ class ArrayTable:
     def numbers(self, position: int) -> Array:
         """Return a column as numbers."""
         column = self.array[:, position]
-        if column.dtype.kind != "O":
+        if column.dtype.kind in "biuf":
             return column
+        if any(isinstance(value, str) for value in column):
+            raise NotNumericError(self.names[position], "text")
         return np.array([np.nan if is_null(value) else value for value in column], dtype=np.float64)
 
     def factorize(self, position: int) -> Factorized:

@@ -11,14 +11,14 @@ from narwhals.exceptions import DuplicateError
 
 from sufrep._frames._factorize import Factorized, factorize_series
 from sufrep._frames._table import Kind, Lookup, dense
-from sufrep.errors import ColumnNameError, LazyFrameError, MissingDependencyError
+from sufrep.errors import ColumnNameError, LazyFrameError, MissingDependencyError, NotNumericError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sufrep._arrays import Array
 
-_TEXT = (nw.String, nw.Categorical, nw.Enum, nw.Object)
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
 
 
 def is_frame(X: Any) -> bool:
@@ -48,8 +48,10 @@ class FrameTable:
             raise ColumnNameError(
                 f"X has columns that share a name: {error}.\nHint: give every column a name of its own."
             ) from error
-        # pandas may name columns by numbers.
-        names = tuple(str(name) for name in frame.columns)
+        names = tuple(frame.columns)
+        if not all(isinstance(name, str) for name in names):
+            # pandas may name columns by numbers; scikit-learn then calls them by their positions.
+            names = tuple(f"x{j}" for j in range(len(names)))
         return cls(frame, names)
 
     @property
@@ -70,6 +72,9 @@ class FrameTable:
         dtype = self._series(position).dtype
         if dtype.is_numeric() or dtype == nw.Boolean:
             return "numeric"
+        if dtype == nw.Object:
+            # Objects are text as soon as there is text among them; dates, say, are not.
+            return "text" if any(isinstance(value, str) for value in self._series(position)) else "other"
         return "text" if dtype in _TEXT else "other"
 
     def dtype(self, position: int) -> str:
@@ -79,6 +84,11 @@ class FrameTable:
     def numbers(self, position: int) -> Array:
         """Return a numeric column as an array, NaN for null; a view where the library allows it."""
         series = self._series(position)
+        if self.kind(position) != "numeric":
+            # A chunk in which a covariate is null throughout may have lost its type.
+            if series.null_count() < self.n_rows:
+                raise NotNumericError(self.names[position], str(series.dtype))
+            return np.full(self.n_rows, np.nan)
         wide = series.dtype in (nw.Int128, nw.UInt128)
         if wide or series.dtype.is_decimal() or (series.dtype == nw.Boolean and series.null_count()):
             series = series.cast(nw.Float64)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from sufrep._warnings import NoGroupWarning, UnseenLevelsWarning
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._fisher import FisherEncoder
-from sufrep.encoders._layout import NoGroupWarning
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mnl import MNLEncoder
 from sufrep.encoders._permutation import PermutationEncoder
-from sufrep.encoders._reading import UnseenLevelsWarning
 from sufrep.encoders._registry import METHODS, load, make_encoder
 from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
 

@@ -206,6 +206,16 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         save_encoder(self, path)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Table, list[Factorized]]:
+        """Learn from X; where that fails, the encoder stays as it was."""
+        before = dict(vars(self))
+        try:
+            return self._update(X, y, sample_weight, reset=reset)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _update(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Table, list[Factorized]]:
         """Collect the moments of X, add them to earlier ones unless ``reset``, and represent them."""
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
@@ -213,7 +223,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         layout = self._layout_of(table) if reset else self.layout_
         factors = [read_group(table, columns, self.missing) for columns in layout.groups]
         found, columns = self._describe(table, layout, y, reset=reset)
-        covariates = found if reset else merge_covariates(self.covariates_, found)
+        covariates = found if reset else merge_covariates(self.covariates_, found, layout.names)
         names, new = ([item.name(layout.names) for item in items] for items in (covariates, found))
         moments: dict[str, GroupMoments] = {}
         learnt: dict[str, Vectors] = {}
@@ -268,7 +278,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         moments: dict[str, GroupMoments],
         learnt: dict[str, Vectors],
     ) -> None:
-        """Set the fitted attributes, now that everything has worked out."""
+        """Set the fitted attributes."""
         suffixes = {name: vectors.suffixes for name, vectors in learnt.items()}
         new = name_columns(layout, layout.names, suffixes, covariates)
         refuse_clashes([layout.names[position] for position in layout.kept], new)
@@ -283,7 +293,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             self.moments_ = moments
         else:
             self.__dict__.pop("moments_", None)  # of an earlier fit with another solver
-        for attribute in {attribute for vectors in learnt.values() for attribute in vectors.details}:
+        for attribute in dict.fromkeys(chain.from_iterable(vectors.details for vectors in learnt.values())):
             details = {name: vectors.details[attribute] for name, vectors in learnt.items()}
             setattr(self, attribute, details)
 
@@ -332,6 +342,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _html_repr(self) -> str:
         return describe_html(super()._html_repr(), getattr(self, "representations_", {}))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "representations_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from scipy import sparse
 from sklearn.utils._param_validation import StrOptions
 
-from sufrep._levels import level_label
+from sufrep._levels import distinct_labels
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.solvers.contrasts import CODINGS
@@ -87,7 +87,7 @@ class ContrastEncoder(GroupEncoder):
         if self.coding != "one_hot":
             suffixes = [Suffix(f"{self.coding}{j + 1}") for j in range(n_levels - 1)]
             return Vectors(CODINGS[self.coding](n_levels), suffixes)
-        suffixes = [Suffix(level_label(level)) for level in moments.levels[1:]]
+        suffixes = [Suffix(label) for label in distinct_labels(moments.levels)[1:]]
         if self.sparse_output:
             return Vectors(sparse.eye_array(n_levels, n_levels - 1, k=-1, format="csr"), suffixes)
         return Vectors(CODINGS["one_hot"](n_levels), suffixes)

@@ -28,7 +28,7 @@ def tabulate(representation: Representation, group_columns: Sequence[str], libra
         columns: dict[str, Any] = {group_columns[0]: _one_type(levels)}
     else:
         columns = {name: _one_type([level[j] for level in levels]) for j, name in enumerate(group_columns)}
-    columns["weight"] = representation.weight
+    columns["weight" if "weight" not in columns else "weight_of_level"] = representation.weight
     values = _dense(representation)
     columns |= {name: values[:, j] for j, name in enumerate(representation.columns)}
     return frame_from_columns(columns, _LIBRARIES if library is None else (library,))
@@ -56,8 +56,12 @@ def principal_plane(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
     share = weight / weight.sum()
     centred = values - share @ values
     spread = np.sqrt(share @ centred**2)
-    scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
-    _, singular, right = np.linalg.svd(np.sqrt(share)[:, None] * scaled, full_matrices=False)
+    # What does not vary keeps a spread of rounding, which must not be blown up.
+    varies = spread > 1e-12 * np.abs(values).max(axis=0, initial=0.0)
+    scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=varies)
+    # Rows of zeros let one level have two axes too.
+    rows = np.vstack([np.sqrt(share)[:, None] * scaled, np.zeros((2, values.shape[1]))])
+    _, singular, right = np.linalg.svd(rows, full_matrices=False)
     # The largest entry of each axis points up, so that the picture does not flip between machines.
     right *= np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])[:, None]
     total = max(float((singular**2).sum()), np.finfo(float).tiny)
@@ -95,8 +99,11 @@ def _dense(representation: Representation) -> Floats:
 
 
 def _one_type(levels: list[Any]) -> list[Any]:
-    """Frames hold one type a column: levels of several become text, null stays null."""
-    types = {type(level) for level in levels if level is not None}
-    if len(types) <= 1 or types <= {int, float}:
+    """Frames hold one type a column: levels of several, or too large, become text, null stays null."""
+    known = [level for level in levels if level is not None]
+    types = {type(level) for level in known}
+    if types == {int, float}:
+        return [None if level is None else float(level) for level in levels]
+    if len(types) <= 1 and not any(isinstance(level, int) and abs(level) >= 2**63 for level in known):
         return levels
     return [None if level is None else level_label(level) for level in levels]

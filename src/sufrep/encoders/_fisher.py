@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sufrep._frames import Factorized, Lookup
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._reading import check_weights
-from sufrep.encoders._target import Target, check_classes, read_target, split_rows
+from sufrep.encoders._target import Target, check_classes, check_still_classes, read_target, split_rows
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.representation import Representation
 
@@ -156,13 +156,15 @@ class FisherEncoder(GroupEncoder):
         reset: bool,
     ) -> tuple[list[Covariate], Columns]:
         """Levels are described by their response."""
+        if not reset and self.target_type == "auto" and self.target_type_ != "continuous":
+            check_still_classes(y)
         target = read_target(y, self.target_type if reset else self.target_type_)
         self.target_type_: str = target.kind
         return target.covariates, target.columns
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
         classes = [name.partition("=")[2] for name in moments.covariates]
-        check_classes(self.target_type_, len(classes))
+        check_classes(self.target_type_, len(classes), guessed=self.target_type == "auto")
         chosen = range(len(classes))[-1:] if self.target_type_ == "binary" else range(len(classes))
         ranks = [shared_ranks(moments.mean[:, j]) for j in chosen]
         several = len(chosen) > 1
@@ -178,5 +180,5 @@ class FisherEncoder(GroupEncoder):
 def shared_ranks(values: Floats) -> Floats:
     """Ranks from 1; values that differ by rounding only share theirs; (n,)."""
     low, high = values.min(), values.max()
-    size = max(high - low, 1e-9 * max(abs(high), abs(low)), np.finfo(np.float64).tiny)
-    return np.asarray(rankdata(np.round((values - low) / size, 11)))
+    rounding = max(1e-11 * (high - low), 1e-13 * max(abs(high), abs(low)), np.finfo(np.float64).tiny)
+    return np.asarray(rankdata(np.round((values - low) / rounding)))

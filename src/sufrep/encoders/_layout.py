@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sufrep._levels import level_label
+from sufrep._warnings import NoGroupWarning, warn
 from sufrep.errors import (
     ClashingNamesError,
     EmptyGroupError,
@@ -29,10 +30,6 @@ Group: TypeAlias = Column | tuple[Column, ...]
 
 # A text column with more levels than this passes through instead of joining as shares.
 MOST_SHARES = 30
-
-
-class NoGroupWarning(UserWarning):
-    """A frame holds no text column and no group was named, so nothing is encoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,35 +124,42 @@ def read_covariates(table: Table, layout: Layout) -> tuple[list[Covariate], Colu
         ]
         if len(set(indicators)) < len(indicators):
             raise ClashingNamesError([indicator.name(layout.names) for indicator in indicators])
-        for code in sorted(range(len(indicators)), key=lambda code: _indicator_order(indicators[code])):
+        for code in sorted(range(len(indicators)), key=lambda code: indicator_order(indicators[code])):
             found.append(indicators[code])
             columns.append(factor.codes == code)
     return found, columns
 
 
-def merge_covariates(old: Sequence[Covariate], new: Sequence[Covariate]) -> list[Covariate]:
-    """Unite the covariates of two chunks: columns in their order, then indicators sorted."""
+def merge_covariates(
+    old: Sequence[Covariate], new: Sequence[Covariate], names: Sequence[str]
+) -> list[Covariate]:
+    """Unite the covariates of two chunks: columns in their order, then indicators by their levels."""
     columns = [covariate for covariate in old if not covariate.is_indicator]
     indicators = {covariate for covariate in (*old, *new) if covariate.is_indicator}
     most = Counter(covariate.position for covariate in indicators).most_common(1)
     # One more than the limit: null is a level too.
     if most and most[0][0] is not None and most[0][1] > MOST_SHARES + 1:
-        raise TooManySharesError(most[0][0], most[0][1], MOST_SHARES)
-    return columns + sorted(indicators, key=_indicator_order)
+        raise TooManySharesError(names[most[0][0]], most[0][1], MOST_SHARES)
+    return columns + sorted(indicators, key=indicator_order)
 
 
-def _indicator_order(covariate: Covariate) -> tuple[int, bool, str]:
-    return covariate.position or 0, covariate.null, covariate.level or ""
+def indicator_order(covariate: Covariate) -> tuple[int, bool, float, str]:
+    """Levels that are numbers go by size before the others, null comes last."""
+    level = covariate.level or ""
+    try:
+        size = float(level)
+    except ValueError:
+        size = math.inf
+    return covariate.position or 0, covariate.null, math.inf if math.isnan(size) else size, level
 
 
 def _text_groups(table: Table) -> tuple[tuple[int, ...], ...]:
     found = [position for position in range(len(table.names)) if table.kind(position) == "text"]
     if not found and hasattr(table, "frame"):
-        warnings.warn(
+        warn(
             "group=None takes the text columns, but X has none: nothing is encoded.\n"
             "Hint: name the column, for instance group='zipcode', if its levels are stored as numbers.",
             NoGroupWarning,
-            stacklevel=5,
         )
     return tuple((position,) for position in found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from sufrep._warnings import warn
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.solvers.discriminant import linear_discriminant
@@ -152,11 +152,10 @@ class MNLEncoder(GroupEncoder):
             max_iter=self.max_iter,
         )
         if not result.converged:
-            warnings.warn(
+            warn(
                 f"The multinomial logit did not converge in max_iter={self.max_iter} iterations.\n"
                 "Hint: raise max_iter, or penalty; with penalty=0 separable levels have no solution.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return np.column_stack([result.intercepts, result.slopes]), suffixes, {"iterations_": result.n_iter}
 

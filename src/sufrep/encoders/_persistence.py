@@ -31,9 +31,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from sufrep._levels import as_levels
 from sufrep.encoders._layout import Covariate, Layout
+from sufrep.encoders._vectors import Suffix
 from sufrep.errors import EncoderFileError, NotSavableError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 FORMAT = "sufrep encoder"
 VERSION = 1
-_RECORDS = {cls.__name__: cls for cls in (Covariate, Layout, GroupMoments, Representation)}
+_RECORDS = {cls.__name__: cls for cls in (Covariate, Layout, Suffix, GroupMoments, Representation)}
 _ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime.time)}
 
 
@@ -62,7 +64,7 @@ def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
         "fitted": {key: _pack(value, arrays, f"The attribute {key!r}") for key, value in fitted.items()},
         "checksums": [hashlib.sha256(data).hexdigest() for data in arrays],
     }
-    members = {"manifest.json": json.dumps(manifest, ensure_ascii=False, allow_nan=False).encode()}
+    members = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()}
     members |= {f"{number}.npy": data for number, data in enumerate(arrays)}
     _write_atomically(Path(path), members)
 
@@ -70,20 +72,18 @@ def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
 def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> Any:
     """Read an encoder whose class is among ``classes``."""
     manifest, arrays = _read(path)
-    name = manifest["encoder"]
+    name = str(manifest.get("encoder"))
     if name not in classes:
-        raise EncoderFileError(
-            path,
-            f"it holds a {name!r}, which this version does not know.",
-            "install the sufrep that wrote it.",
-        )
+        what = f"it holds a {name!r}, which this version does not know."
+        raise EncoderFileError(path, what, "install the sufrep that wrote it.")
     try:
         parameters = {key: _unpack(value, arrays) for key, value in manifest["parameters"].items()}
         fitted = {key: _unpack(value, arrays) for key, value in manifest["fitted"].items()}
         encoder = classes[name](**parameters)
+        encoder.__dict__.update(fitted)
+        check_is_fitted(encoder)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _damaged(path, f"its contents do not fit together ({error})") from error
-    vars(encoder).update(fitted)
     return encoder
 
 
@@ -135,13 +135,20 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
             f"it is of format version {version}; this sufrep reads version {VERSION}.",
             "upgrade sufrep, or save the encoder again with this version.",
         )
-    arrays = []
-    for number, checksum in enumerate(manifest["checksums"]):
-        data = members.get(f"{number}.npy", b"")
-        if hashlib.sha256(data).hexdigest() != checksum:
-            raise _damaged(path, f"array {number} does not match its checksum")
-        arrays.append(np.load(io.BytesIO(data), allow_pickle=False))
-    return manifest, arrays
+    checksums = manifest.get("checksums")
+    if not isinstance(checksums, list):
+        raise _damaged(path, "its manifest holds no checksums")
+    return manifest, [_read_array(path, members, number, value) for number, value in enumerate(checksums)]
+
+
+def _read_array(path: object, members: Mapping[str, bytes], number: int, checksum: object) -> Any:
+    data = members.get(f"{number}.npy", b"")
+    if hashlib.sha256(data).hexdigest() != checksum:
+        raise _damaged(path, f"array {number} does not match its checksum")
+    try:
+        return np.load(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise _damaged(path, f"array {number} holds no numbers ({error})") from error
 
 
 def _damaged(path: object, what: str) -> EncoderFileError:
@@ -182,7 +189,9 @@ def _pack(value: Any, arrays: list[bytes], what: str) -> Any:
 
 
 def _pack_level(value: Any, what: str) -> Any:
-    """Pack the less usual types of levels."""
+    """Pack the less usual types of levels; pandas' nanoseconds have no place in Python's types."""
+    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
+        raise NotSavableError(what, value)
     for name in ("datetime", "date", "time"):  # a datetime is a date too
         if isinstance(value, _ISO[name]):
             return {f"${name}": value.isoformat()}

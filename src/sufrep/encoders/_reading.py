@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from sufrep._frames import ArrayTable, Factorized, FrameTable, Lookup, Table, cross, is_frame, refuse_lazy
 from sufrep._levels import level_label
+from sufrep._warnings import UnseenLevelsWarning, warn
 from sufrep.errors import (
     LengthMismatchError,
     MissingColumnsError,
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Floats
     from sufrep.representation import Representation
-
-
-class UnseenLevelsWarning(UserWarning):
-    """Not one row holds a level that ``fit`` saw; the types of the two may differ."""
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
@@ -83,7 +79,10 @@ def check_weights(sample_weight: Any, n_rows: int, *, allow_zero: bool = False) 
     """Return the weights as an array (n,), None if there are none; not all may be zero unless allowed."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SampleWeightError(f"holds something that is no number ({error})") from error
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.ndim != 1:
@@ -101,19 +100,21 @@ def check_weights(sample_weight: Any, n_rows: int, *, allow_zero: bool = False) 
 
 def check_length(y: Any, n_rows: int) -> None:
     """Refuse a target of another length, which is a mistake even where it is not used."""
-    length = n_rows if y is None else len(y) if hasattr(y, "__len__") else len(np.asarray(y))
+    length = n_rows if y is None else len(y) if hasattr(y, "__len__") else np.size(y)
     if length != n_rows:
         raise LengthMismatchError(n_rows, "y", length)
 
 
 def _warn_of_unseen(name: str, new: list[Any], known: list[Any], n_rows: int) -> None:
+    new, known = ([level for level in levels if level is not None] for levels in (new, known))
+    if not (new and known):
+        return  # nulls have no type that could be wrong
     types = [", ".join(sorted({type(level).__name__ for level in levels})) for levels in (new, known)]
-    if n_rows == 1 and types[0] == types[1]:
+    if n_rows == 1 and types[0] in types[1]:
         return  # one new level in one new row is nothing to wonder about
-    warnings.warn(
+    warn(
         f"No row of column {name!r} holds a level that fit saw: all get the prior. The levels here are of "
         f"type {types[0]} ({level_label(new[0])!r}, …), those of fit of type {types[1]} "
         f"({level_label(known[0])!r}, …).\nHint: read the column in the same way on both sides.",
         UnseenLevelsWarning,
-        stacklevel=4,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -10,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from sufrep._warnings import warn
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._low_rank import count_components, means_matrix
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
@@ -124,11 +124,10 @@ class SparseLowRankEncoder(GroupEncoder):
         gram = matrix.T @ matrix / len(matrix)
         result = sparse_pca(gram, k, alpha=self.alpha, ridge=self.ridge, max_iter=self.max_iter)
         if not result.converged:
-            warnings.warn(
+            warn(
                 f"Sparse principal components did not converge in max_iter={self.max_iter} rounds.\n"
                 "Hint: raise max_iter, or alpha, which makes the problem easier.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         details = {"loadings_": result.loadings, "iterations_": result.n_iter}
         suffixes = [Suffix(f"sparse{j + 1}") for j in range(k)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils import column_or_1d
 
 from sufrep._frames import Factorized
 from sufrep._levels import is_null, level_label
-from sufrep.encoders._layout import Covariate
+from sufrep.encoders._layout import Covariate, indicator_order
 from sufrep.errors import SplitError, TargetError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Target:
     ----------
     kind : {"continuous", "binary", "multiclass"}
     covariates : list of Covariate
-        One, or one for each class, in the order of their names.
+        One, or one for each class, numbers by size and then text.
     columns : list of ndarray, each of shape (n,)
         The values, or an indicator for each class.
     """
@@ -51,23 +52,36 @@ def read_target(y: Any, target_type: str) -> Target:
             f"Input y contains NaN or infinity in {int((~np.isfinite(values)).sum())} row(s).",
             "drop the rows whose target is unknown.",
         )
-    kind = _kind(values) if target_type == "auto" else target_type
+    kind = kind_of(values) if target_type == "auto" else target_type
     if kind == "continuous":
         return Target(kind, [Covariate(None)], [_numbers(values)])
     factor = _classes(values)
     check_classes(kind, len(factor.levels))
-    labels = [level_label(level) for level in factor.levels]
-    order = sorted(range(len(labels)), key=labels.__getitem__)
-    covariates = [Covariate(None, labels[code]) for code in order]
-    return Target(kind, covariates, [factor.codes == code for code in order])
+    found = [Covariate(None, _class_label(level)) for level in factor.levels]
+    order = sorted(range(len(found)), key=lambda code: indicator_order(found[code]))
+    return Target(kind, [found[code] for code in order], [factor.codes == code for code in order])
 
 
-def check_classes(kind: str, n_classes: int) -> None:
-    """Refuse more classes than the kind of target has."""
+def check_classes(kind: str, n_classes: int, *, guessed: bool = False) -> None:
+    """Refuse more classes than the kind of target has, or than a guess of classes can explain."""
     if kind == "binary" and n_classes > 2:
         raise TargetError(
             f"y has {n_classes} classes, but the target was taken to be binary.",
-            "pass target_type='multiclass' or 'continuous'.",
+            "pass target_type='multiclass' or target_type='continuous' from the first chunk on.",
+        )
+    if guessed and kind == "multiclass" and n_classes > MOST_CLASSES:
+        raise TargetError(
+            f"y was taken for classes at first, and now there are {n_classes} of them.",
+            "pass target_type='multiclass' or target_type='continuous' from the first chunk on.",
+        )
+
+
+def check_still_classes(y: Any) -> None:
+    """Refuse a quantity where earlier chunks looked like classes."""
+    if kind_of(np.asarray(y)) == "continuous":
+        raise TargetError(
+            "y was taken for classes at first, and now holds a quantity.",
+            "pass target_type='continuous' from the first chunk on.",
         )
 
 
@@ -75,22 +89,32 @@ def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Co
     """Return (train, test) folds that partition the rows; none if there is but one row."""
     if n_rows < 2:
         return []
-    if isinstance(cv, int):
-        cv = KFold(min(cv, n_rows), shuffle=True, random_state=random_state)
+    if isinstance(cv, Integral):
+        cv = KFold(min(int(cv), n_rows), shuffle=True, random_state=random_state)
     folds = list(check_cv(cv, y).split(np.zeros((n_rows, 1)), np.asarray(y)))
-    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n_rows)
-    if len(times) != n_rows or (times != 1).any():
-        raise SplitError(n_rows, int((times == 0).sum()), int((times > 1).sum()))
+    tested, times = np.unique(np.concatenate([[], *(test for _, test in folds)]), return_counts=True)
+    never, twice = np.setdiff1d(np.arange(n_rows), tested), tested[times > 1]
+    leaking = [1 for train, test in folds if np.intersect1d(train, test).size]
+    if len(never) or len(twice) or leaking or len(tested) != n_rows:
+        raise SplitError(n_rows, len(never), len(twice), len(leaking))
     return folds
 
 
-def _kind(values: Array) -> str:
+def kind_of(values: Array) -> str:
+    """Guess whether a target is a quantity, two classes or more of them."""
     if values.dtype.kind in "iuf":
         if values.dtype.kind == "f" and not np.array_equal(values, np.trunc(values)):
             return "continuous"
         n_distinct = len(np.unique(values))
         return "binary" if n_distinct <= 2 else "multiclass" if n_distinct <= MOST_CLASSES else "continuous"
     return "binary" if len(_classes(values).levels) <= 2 else "multiclass"
+
+
+def _class_label(value: Any) -> str:
+    """Name a class; 1, 1.0 and True are one class."""
+    if isinstance(value, (bool, int, float)) and value == int(value):
+        return str(int(value))
+    return level_label(value)
 
 
 def _numbers(values: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sufrep.errors import ClashingNamesError
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from sufrep.encoders._layout import Covariate, Layout
 
 
-class Suffix(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Suffix:
     """End of an output column's name: a text, and the covariate that it is about, if any."""
 
     text: str
