@@ -62,10 +62,10 @@ class FisherEncoder(GroupEncoder):
     >>> from sufrep import FisherEncoder
     >>> encoder = FisherEncoder(group=0).fit([["a"], ["b"], ["c"], ["a"]], [2.5, 0.5, 9.0, 3.5])
     >>> encoder.transform([["a"], ["b"], ["c"], ["never seen"]])
-    array([[2.  ],
-           [1.  ],
-           [3.  ],
-           [2.  ]])
+    array([[2.],
+           [1.],
+           [3.],
+           [2.]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

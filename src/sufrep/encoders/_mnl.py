@@ -65,9 +65,9 @@ class MNLEncoder(GroupEncoder):
     >>> encoder = MNLEncoder("shop").fit(shops)
     >>> encoder.table(library="pandas").round(2)
       shop  weight  shop_intercept  shop_slope_price
-    0    a     2.0            1.92             -0.41
-    1    b     2.0           -2.18              0.40
-    2    c     2.0            0.26              0.01
+    0    a     2.0            1.44             -0.32
+    1    b     2.0           -1.79              0.34
+    2    c     2.0            0.34             -0.02
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -39,10 +39,10 @@ class PermutationEncoder(GroupEncoder):
     >>> from sufrep import PermutationEncoder
     >>> encoder = PermutationEncoder(group=0, n_permutations=2, random_state=1)
     >>> encoder.fit_transform([["a"], ["b"], ["c"], ["a"]])
-    array([[3., 1.],
-           [2., 3.],
-           [1., 2.],
-           [3., 1.]])
+    array([[1., 3.],
+           [2., 1.],
+           [3., 2.],
+           [1., 3.]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -100,7 +100,7 @@ def check_weights(sample_weight: Any, n_rows: int, *, allow_zero: bool = False) 
 
 def check_length(y: Any, n_rows: int) -> None:
     """Refuse a target of another length, which is a mistake even where it is not used."""
-    length = n_rows if y is None else len(y) if hasattr(y, "__len__") else np.size(y)
+    length = n_rows if y is None else len(y) if hasattr(y, "__len__") else np.asarray(y).size
     if length != n_rows:
         raise LengthMismatchError(n_rows, "y", length)
 

@@ -1,11 +1,10 @@
-"""Multinomial logit with a ridge penalty, by L-BFGS from a good guess of the curvature."""
+"""Multinomial logit with a ridge penalty: L-BFGS from a good guess of the curvature."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,14 +20,14 @@ _BLOCK = 2**18  # rows times levels of a block: one or two megabytes, which stay
 _LARGE = 4_000_000  # rows times levels from which single precision pays
 _TIGHT, _LOOSE = 1e-10, 1e-5
 _MEMORY = 10
-# Small levels end up far apart, where curvature is not what it was at the start. Measuring it once, here,
-# halves the steps then; earlier or more often gains less.
-_MEASURED_AT = 10
+# The curvature of the start no longer holds where small levels are set apart. Measuring it once then saves
+# up to two thirds of the steps; earlier it can be a worse guess, and more often gains nothing.
+_MEASURED_AT = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MultinomialFit:
-    """Coefficients of log P(G = g | x), up to a constant; both have mean 0 over the levels.
+    """Coefficients of log P(G = g | x) up to a constant; all have mean 0 over the levels.
 
     Attributes
     ----------
@@ -38,9 +37,8 @@ class MultinomialFit:
     objective : float
         The criterion at these coefficients.
     n_iter : int
-        Iterations taken.
     converged : bool
-        Whether the gradient became as small as asked, or as small as rounding lets it.
+        Whether the gradient became as small as asked, or nearly so and rounding stopped it.
     """
 
     intercepts: Floats
@@ -68,7 +66,6 @@ def fit_multinomial(
     Parameters
     ----------
     rows : ndarray of shape (n, n_covariates)
-        Finite covariates.
     codes : ndarray of shape (n,)
         Level of each row, in [0, n_levels). Every level has a row.
     n_levels : int
@@ -82,80 +79,57 @@ def fit_multinomial(
         Where to start, such as the fit for a penalty nearby.
     tol : float, optional
         Stop at a gradient g with gᵀH⁻¹g, about twice what the criterion can still fall, of at most tol²·Σw;
-        H is the curvature by and large. By default 1e-10, which leaves some 1e-8 of error in coefficients;
+        H is the curvature by and large. By default 1e-10, which leaves some 1e-9 of error in coefficients;
         in single precision 1e-5, which leaves some 1e-8 of the criterion.
     max_iter : int
     single_precision : bool, optional
-        Do most iterations on a copy of the rows in single precision. The last ones use the rows given, and
-        ``tol`` is met in double precision. By default so when rows times levels are many.
+        Do most iterations on a copy of the rows in single precision. The last use the rows given, and meet
+        ``tol`` in double precision. By default so if rows times levels are many.
     """
     single = len(rows) * n_levels > _LARGE if single_precision is None else single_precision
-    weights = np.ones(len(rows)) if weights is None else weights
     limit = (_LOOSE if single else _TIGHT) if tol is None else tol
-    with _one_thread_for_each_product() as n_threads:
-        frame = _find_frame(rows, codes, weights, n_levels, penalty, scale)
-        search = _Search(frame, penalty, start)
-        if single:
-            loss = _Loss(*_rotate(rows, frame), weights, penalty, n_threads)
-            search.descend(loss, max(limit, _LOOSE), max_iter)
-        converged = search.descend(_Loss(rows, frame, weights, penalty, n_threads), limit, max_iter)
-    slopes = search.point[:, :-1] @ frame.lift.T
-    intercepts = search.point[:, -1] - slopes @ frame.centre
-    return MultinomialFit(intercepts - intercepts.mean(), slopes, search.value, search.n_iter, converged)
-
-
-@contextmanager
-def _one_thread_for_each_product() -> Iterator[int]:
-    """Keep BLAS to one thread, and tell how many it had, which may work on a block each instead.
-
-    A product of one block is too small to share: with two threads it takes up to a hundred times as long
-    when the second core is busy elsewhere.
-    """
+    # BLAS takes up to a hundred times as long to share a small product with a core that is busy elsewhere.
+    # So a product gets one thread, and the threads get blocks of rows.
     blas = ThreadpoolController().select(user_api="blas")
     n_threads = max([1, *(library["num_threads"] for library in blas.info())])
     with blas.limit(limits=1):
-        yield n_threads
+        weights = np.ones(len(rows)) if weights is None else weights
+        loss = _find_loss(rows, codes, weights, n_levels, penalty, scale, n_threads)
+        search = _Search(loss, start)
+        if single:
+            search.descend(loss.in_single_precision(), max(limit, _LOOSE), max_iter)
+        converged = search.descend(loss, limit, max_iter)
+    slopes = search.point[:, :-1] @ loss.lift.T
+    intercepts = search.point[:, -1] - slopes @ loss.centre
+    return MultinomialFit(intercepts - intercepts.mean(), slopes, search.value, search.n_iter, converged)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Frame:
-    """Coordinates in which covariates are uncorrelated, and the penalty is still a plain sum of squares.
-
-    Parameters of a level are its slopes along the principal axes of all rows in units of ``scale``, and
-    last its intercept at ``centre``; together (n_levels, n_axes + 1).
-    """
-
-    centre: Floats  # (n_covariates,)
-    lift: Floats  # (n_covariates, n_axes): covariates less the centre, times this, are those along the axes
-    variance: Floats  # (n_axes,)
-    observed: Floats  # (n_levels, n_axes + 1): sums over the rows of each level, and last its weight
-
-
-def _find_frame(
-    rows: Floats, codes: Codes, weights: Floats, n_levels: int, penalty: float, scale: Floats | None
-) -> _Frame:
+def _find_loss(
+    rows: Floats,
+    codes: Codes,
+    weights: Floats,
+    n_levels: int,
+    penalty: float,
+    scale: Floats | None,
+    n_threads: int,
+) -> _Loss:
     centre = weights @ rows / weights.sum()
-    if penalty == 0:
-        # Units are free then: test_units_do_not_matter_without_a_penalty.
-        columns = zip(rows.T, centre, strict=True)
-        spread = np.sqrt([weights @ (column - middle) ** 2 / weights.sum() for column, middle in columns])
-        scale = np.where(spread > 1e-14 * np.abs(centre), spread, 1.0)
     scale = np.ones(rows.shape[1]) if scale is None else scale
     variance, axes = _principal_axes(rows, centre, scale, weights)
     if penalty == 0:
         # Nothing would hold slopes along which no row varies: test_collinear_covariates_without_a_penalty.
-        kept = variance > 1e-12 * variance.max(initial=0.0)
+        kept = variance > 1e-13 * variance.max(initial=0.0)
         variance, axes = variance[kept], axes[:, kept]
     sums = np.empty((n_levels, rows.shape[1]))
     for j, middle in enumerate(centre):
         sums[:, j] = np.bincount(codes, weights * (rows[:, j] - middle), n_levels)
     lift = axes / scale[:, None]
     observed = np.column_stack([sums @ lift, np.bincount(codes, weights, n_levels)])
-    return _Frame(centre, lift, variance, observed)
+    return _Loss(rows, weights, centre, lift, variance, observed, np.zeros(len(rows)), penalty, n_threads)
 
 
 def _principal_axes(rows: Floats, centre: Floats, scale: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Variances (n_axes,) of the rows in units of ``scale``, along orthonormal axes (n_covariates, n_axes)."""
+    """Orthonormal axes (n_covariates, n_axes) of rows in units of ``scale``, after their variances (n_axes,)."""
     n, p = rows.shape
     if p > n:
         root = np.sqrt(weights / weights.sum())[:, None]
@@ -169,27 +143,18 @@ def _principal_axes(rows: Floats, centre: Floats, scale: Floats, weights: Floats
     return np.maximum(variance, 0.0), axes
 
 
-def _rotate(rows: Floats, frame: _Frame) -> tuple[Array, _Frame]:
-    """Covariates along the axes (n, n_axes): single precision bears neither far nor correlated ones."""
-    n_axes = len(frame.variance)
-    rotated = np.empty((len(rows), n_axes), np.float32)
-    for part in _slices(0, len(rows), n_axes):
-        rotated[part] = (rows[part] - frame.centre) @ frame.lift
-    return rotated, replace(frame, centre=np.zeros(n_axes), lift=np.eye(n_axes))
-
-
 def _slices(begin: int, end: int, width: int) -> Iterator[slice]:
-    """Blocks of rows that have ``width`` entries each."""
+    """Blocks of rows of ``width`` entries each."""
     size = max(64, _BLOCK // max(width, 1))
     return (slice(low, min(low + size, end)) for low in range(begin, end, size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Curvature:
-    """Second derivatives of the criterion, as if levels were independent and axes too.
+    """Second derivatives of the criterion, as if levels were independent, and axes too.
 
-    Rows weighted by their probability of a level have a mean of their own. Only about it are intercept
-    and slopes of the level independent; about the mean of all rows, the search takes twice as many steps.
+    Rows weighted by their probability of a level have a mean of their own. Only about it are intercept and
+    slopes of the level independent; about the mean of all rows, the search takes twice as many steps.
     """
 
     centre: Floats  # (n_levels, n_axes)
@@ -209,18 +174,32 @@ class _Curvature:
         return np.column_stack([slopes, intercepts])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Loss:
-    """The criterion as a function of parameters (n_levels, n_axes + 1).
+    """The criterion in coordinates that make covariates uncorrelated and leave the penalty a sum of squares.
 
-    Row i has scores s = a + Bx and probabilities exp(s − L_i), L_i = log Σ exp(s). Scores are computed less
-    the L_i of the evaluation before, which comes free with the product. That keeps exp from overflow as the
-    usual maximum does, and saves two passes over rows times levels.
+    A point (n_levels, n_axes + 1) holds the slopes along the principal axes of all rows in units of the
+    scale, and last the intercepts at their centre. A row has scores s = a + Bx and probabilities exp(s − L)
+    with L = log Σ exp(s). Scores are computed less the L of the evaluation before, which comes free with the
+    product, keeps exp from overflow as the usual maximum does, and saves two passes over rows times levels.
     """
 
-    def __init__(self, rows: Array, frame: _Frame, weights: Floats, penalty: float, n_threads: int) -> None:
-        self.rows, self.frame, self.weights, self.penalty = rows, frame, weights, penalty
-        self.n_threads, self.before = n_threads, np.zeros(len(rows))
-        self.rounding = 16 * float(np.finfo(rows.dtype).eps)
+    rows: Array  # (n, n_columns), whose precision is that of all large arrays
+    weights: Floats  # (n,)
+    centre: Floats  # (n_columns,)
+    lift: Floats  # (n_columns, n_axes): rows less the centre, times this, are rows along the axes
+    variance: Floats  # (n_axes,)
+    observed: Floats  # (n_levels, n_axes + 1): sums over the rows of a level, and last its weight
+    before: Floats  # (n,): L of the evaluation before
+    penalty: float
+    n_threads: int
+
+    def in_single_precision(self) -> _Loss:
+        """Hold the rows along the axes: in this precision, far or correlated columns would lose too much."""
+        rows = np.empty((len(self.rows), len(self.variance)), np.float32)
+        for part in _slices(0, len(rows), rows.shape[1]):
+            rows[part] = (self.rows[part] - self.centre) @ self.lift
+        return replace(self, rows=rows, centre=np.zeros(rows.shape[1]), lift=np.eye(rows.shape[1]))
 
     def __call__(self, point: Floats) -> tuple[float, Floats]:
         """Criterion and its gradient (n_levels, n_axes + 1)."""
@@ -229,9 +208,9 @@ class _Loss:
             left *= (self.weights[part] / sums)[:, None]
             return left[:, :-1].T @ powers
 
-        slopes, totals, observed = point[:, :-1], self._sum(expected, point), self.frame.observed
-        value = self.weights @ self.before - np.vdot(observed, point)
-        gradient = np.column_stack([totals[:-1].T @ self.frame.lift, totals[-1]]) - observed
+        slopes, totals = point[:, :-1], self._sum(expected, point)
+        value = self.weights @ self.before - np.vdot(self.observed, point)
+        gradient = np.column_stack([totals[:-1].T @ self.lift, totals[-1]]) - self.observed
         gradient[:, :-1] += self.penalty * slopes
         return float(value + self.penalty / 2 * np.vdot(slopes, slopes)), gradient
 
@@ -241,83 +220,81 @@ class _Loss:
         def moments(part: slice, left: Array, powers: Array, sums: Array) -> Array:
             powers /= sums[:, None]
             powers *= 1 - powers
-            along = left[:, :-2] @ self.frame.lift
+            along = left[:, :-2] @ self.lift
             columns = np.column_stack([along**2, along, np.ones(len(along))]) * self.weights[part, None]
             return columns.T.astype(powers.dtype) @ powers
 
-        totals, weight = self._sum(moments, point), self.frame.observed[:, -1]
+        totals, weight = self._sum(moments, point), self.observed[:, -1]
         squares, sums = np.split(totals[:-1], 2)
         intercepts = np.maximum(totals[-1], 1e-6 * weight)
-        slopes = np.maximum(squares - sums**2 / intercepts, 1e-6 * np.outer(self.frame.variance, weight))
+        slopes = np.maximum(squares - sums**2 / intercepts, 1e-6 * np.outer(self.variance, weight))
         return _Curvature((sums / intercepts).T, slopes.T + self.penalty, intercepts)
 
     def _sum(self, task: Callable[..., Array], point: Floats) -> Floats:
-        """Sum of a task over all blocks, in double precision; threads share the rows."""
-        right = np.vstack([self.frame.lift @ point[:, :-1].T, point[:, -1], np.ones(len(point))])
+        """Sum of a task over blocks of rows, in double precision; threads share the blocks."""
+        right = np.vstack([self.lift @ point[:, :-1].T, point[:, -1], np.ones(len(point))])
 
         def work(begin: int, end: int) -> Floats:
             with np.errstate(all="ignore"):
-                blocks = self._blocks(right.astype(self.rows.dtype), begin, end)
+                blocks = (self._block(part, right) for part in _slices(begin, end, len(point)))
                 return sum((task(*block) for block in blocks), start=np.zeros(()))
 
-        n_threads = min(self.n_threads, 1 + self.rows.shape[0] * len(point) // (2 * _BLOCK))
+        n_threads = min(self.n_threads, 1 + len(self.rows) * len(point) // (4 * _BLOCK))
         ends = [part * len(self.rows) // n_threads for part in range(n_threads + 1)]
         with ThreadPoolExecutor(n_threads) as pool:
             return sum(pool.map(work, ends[:-1], ends[1:]), start=np.zeros(()))
 
-    def _blocks(self, right: Array, begin: int, end: int) -> Iterator[tuple[slice, Array, Array, Array]]:
-        """Rows, their covariates beside ones and −L before, exp of scores less that, and its sums."""
-        parts, ones = list(_slices(begin, end, right.shape[1])), right[-1]
-        lefts = np.ones((parts[0].stop - begin, len(right)), right.dtype)
-        buffer = np.empty((len(lefts), right.shape[1]), right.dtype)
-        for part in parts:
-            left, powers = lefts[: part.stop - part.start], buffer[: part.stop - part.start]
-            left[:, :-2] = self.rows[part] - self.frame.centre
-            left[:, -2], left[:, -1] = 1.0, -self.before[part]
-            sums = np.exp(np.matmul(left, right, out=powers), out=powers) @ ones
-            if not (sums.min() > 1e-15 and sums.max() < 1e15):
-                # The point is far from the last one: test_a_start_far_away_overflows_nothing.
-                left[:, -1] = -np.matmul(left[:, :-1], right[:-1], out=powers).max(axis=1)
-                sums = np.exp(np.matmul(left, right, out=powers), out=powers) @ ones
-            self.before[part] = np.log(sums) - left[:, -1]
-            yield part, left, powers, sums
+    def _block(self, part: slice, right: Floats) -> tuple[slice, Array, Array, Array]:
+        """Rows beside ones and −L; exp of the scores less L; its sum over levels."""
+        left = np.empty((part.stop - part.start, len(right)), self.rows.dtype)
+        left[:, :-2], left[:, -2], left[:, -1] = self.rows[part] - self.centre, 1.0, -self.before[part]
+        right = right.astype(left.dtype)
+        powers = left @ right
+        sums = np.exp(powers, out=powers) @ right[-1]
+        if not (sums.min() > 1e-15 and sums.max() < 1e15):
+            # The point is far from the last one: test_a_start_far_away_overflows_nothing.
+            left[:, -1] = -(left[:, :-1] @ right[:-1]).max(axis=1)
+            powers = left @ right
+            sums = np.exp(powers, out=powers) @ right[-1]
+        self.before[part] = np.log(sums) - left[:, -1]
+        return part, left, powers, sums
 
 
 class _Search:
-    """L-BFGS, which starts without slopes and keeps what it learnt when the precision changes."""
+    """L-BFGS, which starts without slopes, and keeps what it learnt when the precision changes."""
 
-    def __init__(self, frame: _Frame, penalty: float, start: MultinomialFit | None) -> None:
-        weight = frame.observed[:, -1:]
-        means = frame.observed[:, :-1] / weight
-        self.curvature = _Curvature(means, weight * frame.variance + penalty, weight[:, 0])
+    def __init__(self, loss: _Loss, start: MultinomialFit | None) -> None:
+        weight = loss.observed[:, -1:]
+        means = loss.observed[:, :-1] / weight
+        self.curvature = _Curvature(means, weight * loss.variance + loss.penalty, weight[:, 0])
         self.point = np.column_stack([np.zeros(means.shape), np.log(weight / weight.sum())])
         if start is not None:
             slopes = start.slopes - start.slopes.mean(axis=0)
-            intercepts = start.intercepts + slopes @ frame.centre
-            self.point = np.column_stack([slopes @ np.linalg.pinv(frame.lift).T, intercepts])
+            intercepts = start.intercepts + slopes @ loss.centre
+            self.point = np.column_stack([slopes @ np.linalg.pinv(loss.lift).T, intercepts])
         self.value, self.n_iter = math.inf, 0
         self.pairs: deque[tuple[Floats, Floats]] = deque(maxlen=_MEMORY)
 
     def descend(self, loss: _Loss, tol: float, max_iter: int) -> bool:
-        """Go where the gradient is small; whether it became so."""
+        """Go to where the gradient is small; whether it became so."""
         self.value, gradient = loss(self.point)
         while True:
             distance = math.sqrt(np.vdot(gradient, self.curvature.solve(gradient)) / loss.weights.sum())
             if distance <= tol or self.n_iter >= max_iter:
-                return bool(distance <= tol)
+                return distance <= tol
             if self.n_iter == _MEASURED_AT:
                 self.curvature = loss.curvature(self.point)
             direction = self._direction(gradient)
             found = _line_search(loss, self.point, direction, self.value, gradient)
             if found is None:
-                return bool(distance <= 1e3 * tol)
+                return distance <= 1e3 * tol
             step, self.value, ahead = found
             self.pairs.append((step * direction, ahead - gradient))
             self.point, gradient = self.point + step * direction, ahead
             self.n_iter += 1
 
     def _direction(self, gradient: Floats) -> Floats:
-        """Minus the gradient times the inverse Hessian that the last steps suggest."""
+        """Minus the gradient, times the inverse Hessian that the last steps suggest."""
         direction, shares = -gradient, []
         for step, change in reversed(self.pairs):
             shares.append(np.vdot(step, direction) / np.vdot(step, change))
@@ -336,21 +313,20 @@ def _line_search(
 ) -> tuple[float, float, Floats] | None:
     """Step, criterion and gradient where the criterion is no higher and less steep, if rounding lets it."""
     slope = low_slope = np.vdot(gradient, direction)
-    highest = value + loss.rounding * (abs(value) + loss.weights.sum())
+    rounding = 16 * float(np.finfo(loss.rows.dtype).eps) * (abs(value) + loss.weights.sum())
     step, low, high = 1.0, 0.0, math.inf
     for _ in range(25):
         there, ahead = loss(point + step * direction)
         new_slope = np.vdot(ahead, direction)
-        if there <= highest and abs(new_slope) <= 0.9 * abs(slope):
+        if there <= value + rounding and abs(new_slope) <= 0.9 * abs(slope):
             return step, there, ahead
-        if there <= highest and new_slope < 0:
+        if there <= value + rounding and new_slope < 0:
             low, low_slope = step, new_slope
         else:
             high, high_slope = step, new_slope
         if math.isinf(high):
             step *= 3
         else:
-            # Where the slope would be zero if it were linear. Values that are no numbers give the 0.1.
-            share = low_slope / (low_slope - high_slope)
-            step = low + (high - low) * min(max(0.1, share), 0.9)
+            # Where the slope would be zero if it were linear; max turns NaN into 0.1.
+            step = low + (high - low) * min(max(0.1, low_slope / (low_slope - high_slope)), 0.9)
     return None
