@@ -32,6 +32,7 @@ def simulate(seed: int, n: int = 10_000, p: int = 20, n_latent: int = 10, n_leve
     # A row is in a level of its state's own block with probability 0.9, else in any other.
     block = np.where(rng.random(n) < 0.9, latent, (latent + rng.integers(1, n_latent, n)) % n_latent)
     level = block * (n_levels // n_latent) + rng.integers(0, n_levels // n_latent, n)
+    level = rng.permutation(n_levels)[level]  # the order of the levels says nothing about their states
     centres = np.zeros((n_latent, p))
     for state in range(n_latent):
         centres[state, rng.choice(p, 3, replace=False)] = rng.choice([-1.0, 1.0], 3)
@@ -96,7 +97,7 @@ def write_pictures(improvement: dict[str, float], pipeline: Pipeline) -> None:
         alt.Chart(alt.Data(values=rows), title="Test error below that of one-hot columns (one data set)")
         .mark_bar()
         .encode(
-            x=alt.X("improvement:Q", axis=alt.Axis(format="%"), title="improvement"),
+            x=alt.X("improvement:Q", axis=alt.Axis(format="%", tickCount=5), title="improvement"),
             y=alt.Y("method:N", sort="-x", title=None),
             color=alt.condition("datum.improvement > 0", alt.value("#2a78b5"), alt.value("#b5532a")),
         )

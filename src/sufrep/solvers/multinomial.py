@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
 _BLOCK = 2**18  # rows times levels of a block: one or two megabytes, which stay in the cache of a core
 _LARGE = 4_000_000  # rows times levels from which single precision pays
 _TIGHT, _LOOSE = 1e-10, 1e-5
-_MEMORY = 10
-# The curvature of the start no longer holds where small levels are set apart. Measuring it once then saves
-# up to two thirds of the steps; earlier it can be a worse guess, and more often gains nothing.
+# Measuring the curvature anew after so many steps saves up to two thirds of those that follow, where small
+# levels are set apart. Earlier it can be a worse guess; more often gains nothing.
 _MEASURED_AT = 20
 
 
@@ -35,7 +33,6 @@ class MultinomialFit:
     slopes : ndarray of shape (n_levels, n_covariates)
         In the units of the rows given.
     objective : float
-        The criterion at these coefficients.
     n_iter : int
     converged : bool
         Whether the gradient became as small as asked, or nearly so and rounding stopped it.
@@ -74,13 +71,12 @@ def fit_multinomial(
     scale : ndarray of shape (n_covariates,), optional
         Positive. The slopes penalised are those of covariates divided by ``scale``.
     weights : ndarray of shape (n,), optional
-        Positive.
     start : MultinomialFit, optional
         Where to start, such as the fit for a penalty nearby.
     tol : float, optional
-        Stop at a gradient g with gᵀH⁻¹g, about twice what the criterion can still fall, of at most tol²·Σw;
-        H is the curvature by and large. By default 1e-10, which leaves some 1e-9 of error in coefficients;
-        in single precision 1e-5, which leaves some 1e-8 of the criterion.
+        Stop at a gradient g with gᵀH⁻¹g, about twice what the criterion can still fall, of at most tol²·Σw.
+        By default 1e-10, which leaves about 1e-9 of the coefficients; in single precision 1e-5, which leaves
+        about 1e-8 of the criterion.
     max_iter : int
     single_precision : bool, optional
         Do most iterations on a copy of the rows in single precision. The last use the rows given, and meet
@@ -94,7 +90,8 @@ def fit_multinomial(
     n_threads = max([1, *(library["num_threads"] for library in blas.info())])
     with blas.limit(limits=1):
         weights = np.ones(len(rows)) if weights is None else weights
-        loss = _find_loss(rows, codes, weights, n_levels, penalty, scale, n_threads)
+        scale = np.ones(rows.shape[1]) if scale is None else scale
+        loss = _find_loss(rows, codes, n_levels, weights, scale, penalty, n_threads)
         search = _Search(loss, start)
         if single:
             search.descend(loss.in_single_precision(), max(limit, _LOOSE), max_iter)
@@ -105,31 +102,23 @@ def fit_multinomial(
 
 
 def _find_loss(
-    rows: Floats,
-    codes: Codes,
-    weights: Floats,
-    n_levels: int,
-    penalty: float,
-    scale: Floats | None,
-    n_threads: int,
+    rows: Floats, codes: Codes, n_levels: int, weights: Floats, scale: Floats, penalty: float, n_threads: int
 ) -> _Loss:
     centre = weights @ rows / weights.sum()
-    scale = np.ones(rows.shape[1]) if scale is None else scale
     variance, axes = _principal_axes(rows, centre, scale, weights)
     if penalty == 0:
         # Nothing would hold slopes along which no row varies: test_collinear_covariates_without_a_penalty.
         kept = variance > 1e-13 * variance.max(initial=0.0)
         variance, axes = variance[kept], axes[:, kept]
-    sums = np.empty((n_levels, rows.shape[1]))
+    lift, sums = axes / scale[:, None], np.empty((n_levels, rows.shape[1]))
     for j, middle in enumerate(centre):
         sums[:, j] = np.bincount(codes, weights * (rows[:, j] - middle), n_levels)
-    lift = axes / scale[:, None]
     observed = np.column_stack([sums @ lift, np.bincount(codes, weights, n_levels)])
     return _Loss(rows, weights, centre, lift, variance, observed, np.zeros(len(rows)), penalty, n_threads)
 
 
 def _principal_axes(rows: Floats, centre: Floats, scale: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Orthonormal axes (n_covariates, n_axes) of rows in units of ``scale``, after their variances (n_axes,)."""
+    """Variances of the rows in units of ``scale``, (n_axes,), and orthonormal axes (n_covariates, n_axes)."""
     n, p = rows.shape
     if p > n:
         root = np.sqrt(weights / weights.sum())[:, None]
@@ -147,31 +136,6 @@ def _slices(begin: int, end: int, width: int) -> Iterator[slice]:
     """Blocks of rows of ``width`` entries each."""
     size = max(64, _BLOCK // max(width, 1))
     return (slice(low, min(low + size, end)) for low in range(begin, end, size))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Curvature:
-    """Second derivatives of the criterion, as if levels were independent, and axes too.
-
-    Rows weighted by their probability of a level have a mean of their own. Only about it are intercept and
-    slopes of the level independent; about the mean of all rows, the search takes twice as many steps.
-    """
-
-    centre: Floats  # (n_levels, n_axes)
-    slopes: Floats  # (n_levels, n_axes)
-    intercepts: Floats  # (n_levels,)
-
-    def solve(self, gradient: Floats) -> Floats:
-        """Divide by the curvature, among slopes that sum to zero over the levels; (n_levels, n_axes + 1).
-
-        Slopes that change alike in all levels change no probability, and only the penalty holds them, at
-        zero. Were they free to move, bringing them back would take most of the steps.
-        """
-        slopes = gradient[:, :-1] - gradient[:, -1:] * self.centre
-        slopes = (slopes - slopes.mean(axis=0)) / self.slopes
-        slopes -= slopes.mean(axis=0)
-        intercepts = gradient[:, -1] / self.intercepts - (slopes * self.centre).sum(axis=1)
-        return np.column_stack([slopes, intercepts])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,8 +178,8 @@ class _Loss:
         gradient[:, :-1] += self.penalty * slopes
         return float(value + self.penalty / 2 * np.vdot(slopes, slopes)), gradient
 
-    def curvature(self, point: Floats) -> _Curvature:
-        """Σ w p(1 − p) (x − centre)² of each level; it costs little more than a gradient."""
+    def curvature(self, point: Floats) -> tuple[Floats, Floats, Floats]:
+        """Mean of the rows weighted by w p(1 − p), and second derivatives about it, as `_Search` has them."""
 
         def moments(part: slice, left: Array, powers: Array, sums: Array) -> Array:
             powers /= sums[:, None]
@@ -228,7 +192,7 @@ class _Loss:
         squares, sums = np.split(totals[:-1], 2)
         intercepts = np.maximum(totals[-1], 1e-6 * weight)
         slopes = np.maximum(squares - sums**2 / intercepts, 1e-6 * np.outer(self.variance, weight))
-        return _Curvature((sums / intercepts).T, slopes.T + self.penalty, intercepts)
+        return (sums / intercepts).T, slopes.T + self.penalty, intercepts
 
     def _sum(self, task: Callable[..., Array], point: Floats) -> Floats:
         """Sum of a task over blocks of rows, in double precision; threads share the blocks."""
@@ -249,45 +213,50 @@ class _Loss:
         left = np.empty((part.stop - part.start, len(right)), self.rows.dtype)
         left[:, :-2], left[:, -2], left[:, -1] = self.rows[part] - self.centre, 1.0, -self.before[part]
         right = right.astype(left.dtype)
-        powers = left @ right
-        sums = np.exp(powers, out=powers) @ right[-1]
-        if not (sums.min() > 1e-15 and sums.max() < 1e15):
-            # The point is far from the last one: test_a_start_far_away_overflows_nothing.
-            left[:, -1] = -(left[:, :-1] @ right[:-1]).max(axis=1)
+        for _ in range(2):
             powers = left @ right
             sums = np.exp(powers, out=powers) @ right[-1]
+            if sums.min() > 1e-15 and sums.max() < 1e15:
+                break
+            # The point is far from the one before: test_a_start_far_away_overflows_nothing.
+            left[:, -1] = -(left[:, :-1] @ right[:-1]).max(axis=1)
         self.before[part] = np.log(sums) - left[:, -1]
         return part, left, powers, sums
 
 
 class _Search:
-    """L-BFGS, which starts without slopes, and keeps what it learnt when the precision changes."""
+    """L-BFGS, which starts without slopes, and keeps what it learnt when the precision changes.
+
+    It takes second derivatives as if levels were independent, and axes too: for each level a centre
+    (n_levels, n_axes), those of slopes (n_levels, n_axes) and of the intercept at that centre (n_levels,).
+    The centre is the mean of the rows weighted by their probability of the level, for only there are
+    intercept and slopes independent; at the mean of all rows, it takes twice as many steps.
+    """
 
     def __init__(self, loss: _Loss, start: MultinomialFit | None) -> None:
         weight = loss.observed[:, -1:]
         means = loss.observed[:, :-1] / weight
-        self.curvature = _Curvature(means, weight * loss.variance + loss.penalty, weight[:, 0])
+        self.curvature = means, weight * loss.variance + loss.penalty, weight[:, 0]
         self.point = np.column_stack([np.zeros(means.shape), np.log(weight / weight.sum())])
         if start is not None:
-            slopes = start.slopes - start.slopes.mean(axis=0)
-            intercepts = start.intercepts + slopes @ loss.centre
-            self.point = np.column_stack([slopes @ np.linalg.pinv(loss.lift).T, intercepts])
-        self.value, self.n_iter = math.inf, 0
-        self.pairs: deque[tuple[Floats, Floats]] = deque(maxlen=_MEMORY)
+            slopes, inverse = start.slopes - start.slopes.mean(axis=0), np.linalg.pinv(loss.lift)
+            self.point = np.column_stack([slopes @ inverse.T, start.intercepts + slopes @ loss.centre])
+        self.value, self.n_iter = np.inf, 0
+        self.pairs: deque[tuple[Floats, Floats]] = deque(maxlen=10)
 
     def descend(self, loss: _Loss, tol: float, max_iter: int) -> bool:
         """Go to where the gradient is small; whether it became so."""
         self.value, gradient = loss(self.point)
         while True:
-            distance = math.sqrt(np.vdot(gradient, self.curvature.solve(gradient)) / loss.weights.sum())
+            distance = np.sqrt(np.vdot(gradient, self._solve(gradient)) / loss.weights.sum())
             if distance <= tol or self.n_iter >= max_iter:
-                return distance <= tol
+                return bool(distance <= tol)
             if self.n_iter == _MEASURED_AT:
                 self.curvature = loss.curvature(self.point)
             direction = self._direction(gradient)
-            found = _line_search(loss, self.point, direction, self.value, gradient)
+            found = self._line_search(loss, direction, gradient)
             if found is None:
-                return distance <= 1e3 * tol
+                return bool(distance <= 1e3 * tol)
             step, self.value, ahead = found
             self.pairs.append((step * direction, ahead - gradient))
             self.point, gradient = self.point + step * direction, ahead
@@ -299,34 +268,43 @@ class _Search:
         for step, change in reversed(self.pairs):
             shares.append(np.vdot(step, direction) / np.vdot(step, change))
             direction -= shares[-1] * change
-        direction = self.curvature.solve(direction)
+        direction = self._solve(direction)
         if self.pairs:
             step, change = self.pairs[-1]
-            direction *= np.vdot(step, change) / np.vdot(change, self.curvature.solve(change))
+            direction *= np.vdot(step, change) / np.vdot(change, self._solve(change))
         for (step, change), share in zip(self.pairs, reversed(shares), strict=True):
             direction += (share - np.vdot(change, direction) / np.vdot(step, change)) * step
         return direction
 
+    def _solve(self, gradient: Floats) -> Floats:
+        """Divide by the curvature, among slopes that sum to zero over the levels; (n_levels, n_axes + 1).
 
-def _line_search(
-    loss: _Loss, point: Floats, direction: Floats, value: float, gradient: Floats
-) -> tuple[float, float, Floats] | None:
-    """Step, criterion and gradient where the criterion is no higher and less steep, if rounding lets it."""
-    slope = low_slope = np.vdot(gradient, direction)
-    rounding = 16 * float(np.finfo(loss.rows.dtype).eps) * (abs(value) + loss.weights.sum())
-    step, low, high = 1.0, 0.0, math.inf
-    for _ in range(25):
-        there, ahead = loss(point + step * direction)
-        new_slope = np.vdot(ahead, direction)
-        if there <= value + rounding and abs(new_slope) <= 0.9 * abs(slope):
-            return step, there, ahead
-        if there <= value + rounding and new_slope < 0:
-            low, low_slope = step, new_slope
-        else:
-            high, high_slope = step, new_slope
-        if math.isinf(high):
-            step *= 3
-        else:
-            # Where the slope would be zero if it were linear; max turns NaN into 0.1.
-            step = low + (high - low) * min(max(0.1, low_slope / (low_slope - high_slope)), 0.9)
-    return None
+        Slopes that change alike in all levels change no probability, and only the penalty holds them, at
+        zero. Were they free to move, bringing them back would take most of the steps.
+        """
+        centre, curved, intercept_curved = self.curvature
+        slopes = gradient[:, :-1] - gradient[:, -1:] * centre
+        slopes = (slopes - slopes.mean(axis=0)) / curved
+        slopes -= slopes.mean(axis=0)
+        return np.column_stack([slopes, gradient[:, -1] / intercept_curved - (slopes * centre).sum(axis=1)])
+
+    def _line_search(
+        self, loss: _Loss, direction: Floats, gradient: Floats
+    ) -> tuple[float, float, Floats] | None:
+        """Step, criterion and gradient where the criterion is no higher and less steep, if rounding lets it."""
+        rounding = 16 * np.finfo(loss.rows.dtype).eps * (abs(self.value) + loss.weights.sum())
+        slope = low_slope = float(np.vdot(gradient, direction))
+        step, low, high, high_slope = 1.0, 0.0, np.inf, np.nan
+        for _ in range(25):
+            value, ahead = loss(self.point + step * direction)
+            new_slope = float(np.vdot(ahead, direction)) if value <= self.value + rounding else np.nan
+            if abs(new_slope) <= 0.9 * abs(slope):
+                return step, value, ahead
+            if new_slope < 0:
+                low, low_slope = step, new_slope
+            else:
+                high, high_slope = step, new_slope
+            # To where the slope would be zero if it were linear. That may be no number, of which max makes 0.1.
+            share = min(max(0.1, low_slope / (low_slope - high_slope)), 0.9)
+            step = 3 * step if high == np.inf else low + (high - low) * share
+        return None
