@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Columns, Floats, Mask
 
-# Rows that are worked on together: 20 columns of them about fill a second-level cache.
+# Rows that are summed together, and rows that are read together: where the columns belong to one array,
+# stored row by row, the second keeps it in the cache until the last of them is read.
 _CHUNK = 1 << 15
+_READ = 1 << 13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,9 +111,12 @@ class _Accumulator:
         """Distances from the pivots (p, n_rows), 0 in rows that do not count."""
         deviations = np.empty((len(self.columns), len(part)))
         with np.errstate(invalid="ignore"):
-            for j, column in enumerate(self.columns):
-                pivot = self.pivots[j] if self.order == 1 else self.pivots[j].take(part)
-                np.subtract(column[rows], pivot, out=deviations[j])
+            for begin in range(0, len(part), _READ):
+                end = min(begin + _READ, len(part))
+                for j, column in enumerate(self.columns):
+                    pivot = self.pivots[j] if self.order == 1 else self.pivots[j].take(part[begin:end])
+                    values = column[rows.start + begin : rows.start + end]
+                    np.subtract(values, pivot, out=deviations[j, begin:end])
         out = part == self.n_bins - 1
         if out.any():
             deviations[:, out] = 0.0

@@ -224,7 +224,7 @@ class SplitError(SufrepError, ValueError):
         super().__init__(
             f"cv must put each of the {n_rows} rows into exactly one test fold; {n_never} row(s) are in none "
             f"and {n_twice} in several, and {n_leaking} fold(s) share rows between train and test.\n"
-            "Hint: use a partition such as KFold or GroupKFold."
+            "Hint: use a partition such as KFold(5), or list(GroupKFold(5).split(X, groups=...))."
         )
 
 

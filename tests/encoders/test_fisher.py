@@ -85,6 +85,16 @@ def test_whole_numbers_of_many_values_are_a_quantity():
     assert encoder.representations_["x0"].values.ravel().tolist() == [1, 2, 3]
 
 
+def test_text_is_classes_however_many():
+    rows = np.array([f"level {i % 6}" for i in range(60)], dtype=object)[:, None]
+    y = [f"class {i % 30}" for i in range(60)]
+    encoder = FisherEncoder(0).fit(rows, y)
+    assert encoder.target_type_ == "multiclass"
+    assert encoder.representations_["x0"].values.shape == (6, 30)
+    chunks = FisherEncoder(0).partial_fit(rows[:10], y[:10]).partial_fit(rows[10:], y[10:])
+    np.testing.assert_array_equal(chunks.transform(rows), encoder.transform(rows))
+
+
 def test_the_kind_of_target_can_be_given():
     assert ranks("abc", [0, 1, 2], target_type="continuous") == {"a": [1], "b": [2], "c": [3]}
     assert len(ranks("abc", [0, 1, 2], target_type="multiclass")["a"]) == 3

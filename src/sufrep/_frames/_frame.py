@@ -140,7 +140,10 @@ def _append_polars(kept: Any, lookups: Sequence[Lookup]) -> Any:
 def _append_pandas(kept: Any, lookups: Sequence[Lookup]) -> Any:
     import pandas as pd
 
-    new = [pd.DataFrame(lookup.taken(), columns=list(lookup.names), index=kept.index) for lookup in lookups]
+    new = [
+        pd.DataFrame(lookup.taken(), columns=list(lookup.names), index=kept.index, copy=False)
+        for lookup in lookups
+    ]
     return pd.concat([kept, *new], axis=1)
 
 

@@ -31,7 +31,8 @@ class ContrastEncoder(GroupEncoder):
     coding : {"one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"}
         one_hot has the first level as its reference, as in the paper.
     sparse_output : bool
-        Return a sparse matrix; of one_hot only, the others have no zeros to leave out.
+        Return a sparse matrix; of one_hot only, the others have no zeros to leave out. A level never seen
+        is a full row, the shares of all levels, so many of them make the matrix large.
 
     Attributes
     ----------

@@ -45,7 +45,8 @@ class FisherEncoder(GroupEncoder):
     cv : int, splitter or iterable of (train, test)
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
     target_type : {"auto", "continuous", "binary", "multiclass"}
-        With "auto", text, booleans, two values and up to 20 whole numbers are classes.
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes. The first chunk
+        of ``partial_fit`` decides; name the type there.
     random_state : int
         Seed of the shuffling.
 
@@ -157,14 +158,14 @@ class FisherEncoder(GroupEncoder):
     ) -> tuple[list[Covariate], Columns]:
         """Levels are described by their response."""
         if not reset and self.target_type == "auto" and self.target_type_ != "continuous":
-            check_still_classes(y)
+            check_still_classes(y, self.covariates_)
         target = read_target(y, self.target_type if reset else self.target_type_)
         self.target_type_: str = target.kind
         return target.covariates, target.columns
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
         classes = [name.partition("=")[2] for name in moments.covariates]
-        check_classes(self.target_type_, len(classes), guessed=self.target_type == "auto")
+        check_classes(self.target_type_, len(classes))
         chosen = range(len(classes))[-1:] if self.target_type_ == "binary" else range(len(classes))
         ranks = [shared_ranks(moments.mean[:, j]) for j in chosen]
         several = len(chosen) > 1

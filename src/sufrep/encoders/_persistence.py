@@ -3,9 +3,9 @@
 A file is a zip archive with two kinds of members:
 
 ``manifest.json``
-    ``format`` ("sufrep encoder"), ``version`` of the format, ``sufrep`` (the writer's version),
-    ``encoder`` (a class of the registry), ``parameters``, ``fitted`` (the attributes that end in "_")
-    and ``checksums`` (SHA-256 of each array).
+    ``format`` ("sufrep encoder"), ``version`` of the format,
+    ``encoder`` (a class of the registry), ``parameters``, ``fitted`` (the attributes that end in "_"),
+    ``output`` (what ``set_output`` said) and ``checksums`` (SHA-256 of each array).
 ``0.npy``, ``1.npy``, …
     Arrays of numbers in numpy's format.
 
@@ -62,6 +62,7 @@ def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
             for key, value in encoder.get_params(deep=False).items()
         },
         "fitted": {key: _pack(value, arrays, f"The attribute {key!r}") for key, value in fitted.items()},
+        "output": vars(encoder).get("_sklearn_output_config", {}),
         "checksums": [hashlib.sha256(data).hexdigest() for data in arrays],
     }
     members = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()}
@@ -81,6 +82,7 @@ def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> A
         fitted = {key: _unpack(value, arrays) for key, value in manifest["fitted"].items()}
         encoder = classes[name](**parameters)
         encoder.__dict__.update(fitted)
+        encoder.set_output(transform=manifest["output"].get("transform"))
         check_is_fitted(encoder)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _damaged(path, f"its contents do not fit together ({error})") from error
@@ -173,7 +175,7 @@ def _pack(value: Any, arrays: list[bytes], what: str) -> Any:
         return {"$dict": {key: pack(part) for key, part in value.items()}}
     if isinstance(value, tuple):
         return {"$tuple": [pack(part) for part in value]}
-    if isinstance(value, np.ndarray) and value.dtype == object:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
         return {"$objects": [pack(part) for part in value.tolist()]}
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         buffer = io.BytesIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from sufrep.encoders._layout import Covariate, indicator_order
 from sufrep.errors import SplitError, TargetError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sufrep._arrays import Array, Codes
 
 # Whole numbers with more distinct values than this are quantities, not classes.
@@ -62,26 +65,26 @@ def read_target(y: Any, target_type: str) -> Target:
     return Target(kind, [found[code] for code in order], [factor.codes == code for code in order])
 
 
-def check_classes(kind: str, n_classes: int, *, guessed: bool = False) -> None:
-    """Refuse more classes than the kind of target has, or than a guess of classes can explain."""
+def check_classes(kind: str, n_classes: int) -> None:
+    """Refuse more classes than the kind of target has."""
     if kind == "binary" and n_classes > 2:
         raise TargetError(
             f"y has {n_classes} classes, but the target was taken to be binary.",
             "pass target_type='multiclass' or target_type='continuous' from the first chunk on.",
         )
-    if guessed and kind == "multiclass" and n_classes > MOST_CLASSES:
-        raise TargetError(
-            f"y was taken for classes at first, and now there are {n_classes} of them.",
-            "pass target_type='multiclass' or target_type='continuous' from the first chunk on.",
-        )
 
 
-def check_still_classes(y: Any) -> None:
-    """Refuse a quantity where earlier chunks looked like classes."""
-    if kind_of(np.asarray(y)) == "continuous":
+def check_still_classes(y: Any, known: Sequence[Covariate]) -> None:
+    """Refuse a quantity, or ever more numbers, where earlier chunks looked like classes."""
+    values = np.asarray(y)
+    numbers = (
+        {_class_label(value) for value in np.unique(values).tolist()} if values.dtype.kind in "iuf" else set()
+    )
+    many = len(numbers) and len({*(covariate.level for covariate in known), *numbers}) > MOST_CLASSES
+    if many or kind_of(values) == "continuous":
         raise TargetError(
             "y was taken for classes at first, and now holds a quantity.",
-            "pass target_type='continuous' from the first chunk on.",
+            "pass target_type='multiclass' or target_type='continuous' from the first chunk on.",
         )
 
 
@@ -89,6 +92,8 @@ def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Co
     """Return (train, test) folds that partition the rows; none if there is but one row."""
     if n_rows < 2:
         return []
+    if cv is None:
+        cv = 5
     if isinstance(cv, Integral):
         cv = KFold(min(int(cv), n_rows), shuffle=True, random_state=random_state)
     folds = list(check_cv(cv, y).split(np.zeros((n_rows, 1)), np.asarray(y)))
@@ -112,7 +117,7 @@ def kind_of(values: Array) -> str:
 
 def _class_label(value: Any) -> str:
     """Name a class; 1, 1.0 and True are one class."""
-    if isinstance(value, (bool, int, float)) and value == int(value):
+    if isinstance(value, (bool, int, float)) and math.isfinite(value) and value == int(value):
         return str(int(value))
     return level_label(value)
 

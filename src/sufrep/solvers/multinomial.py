@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,10 +16,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 2**18  # rows times levels of a block: one or two megabytes, which stay in the cache of a core
 _LARGE = 4_000_000  # rows times levels from which single precision pays
-_TIGHT, _LOOSE = 1e-10, 1e-5
-# Measuring the curvature anew after so many steps saves up to two thirds of those that follow, where small
-# levels are set apart. Earlier it can be a worse guess; more often gains nothing.
-_MEASURED_AT = 20
+_MEASURED_AT = 20  # steps; measuring the curvature then saves up to two thirds, earlier it misleads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +71,14 @@ def fit_multinomial(
         Where to start, such as the fit for a penalty nearby.
     tol : float, optional
         Stop at a gradient g with gᵀH⁻¹g, about twice what the criterion can still fall, of at most tol²·Σw.
-        By default 1e-10, which leaves about 1e-9 of the coefficients; in single precision 1e-5, which leaves
-        about 1e-8 of the criterion.
+        By default 1e-10; in single precision 1e-5, which is the minimum up to about 1e-8 of it.
     max_iter : int
     single_precision : bool, optional
         Do most iterations on a copy of the rows in single precision. The last use the rows given, and meet
         ``tol`` in double precision. By default so if rows times levels are many.
     """
     single = len(rows) * n_levels > _LARGE if single_precision is None else single_precision
-    limit = (_LOOSE if single else _TIGHT) if tol is None else tol
+    limit = (1e-5 if single else 1e-10) if tol is None else tol
     # BLAS takes up to a hundred times as long to share a small product with a core that is busy elsewhere.
     # So a product gets one thread, and the threads get blocks of rows.
     blas = ThreadpoolController().select(user_api="blas")
@@ -94,7 +89,7 @@ def fit_multinomial(
         loss = _find_loss(rows, codes, n_levels, weights, scale, penalty, n_threads)
         search = _Search(loss, start)
         if single:
-            search.descend(loss.in_single_precision(), max(limit, _LOOSE), max_iter)
+            search.descend(loss.in_single_precision(), max(limit, 1e-5), max_iter)
         converged = search.descend(loss, limit, max_iter)
     slopes = search.point[:, :-1] @ loss.lift.T
     intercepts = search.point[:, -1] - slopes @ loss.centre
@@ -125,15 +120,14 @@ def _principal_axes(rows: Floats, centre: Floats, scale: Floats, weights: Floats
         _, lengths, axes = np.linalg.svd(root * (rows - centre) / scale, full_matrices=False)
         return lengths**2, axes.T
     scatter = np.zeros((p, p))
-    for part in _slices(0, n, p):
+    for part in _blocks(0, n, p):
         block = (rows[part] - centre) / scale
         scatter += block.T @ (block * weights[part, None])
     variance, axes = np.linalg.eigh(scatter / weights.sum())
     return np.maximum(variance, 0.0), axes
 
 
-def _slices(begin: int, end: int, width: int) -> Iterator[slice]:
-    """Blocks of rows of ``width`` entries each."""
+def _blocks(begin: int, end: int, width: int) -> Iterator[slice]:
     size = max(64, _BLOCK // max(width, 1))
     return (slice(low, min(low + size, end)) for low in range(begin, end, size))
 
@@ -142,10 +136,10 @@ def _slices(begin: int, end: int, width: int) -> Iterator[slice]:
 class _Loss:
     """The criterion in coordinates that make covariates uncorrelated and leave the penalty a sum of squares.
 
-    A point (n_levels, n_axes + 1) holds the slopes along the principal axes of all rows in units of the
-    scale, and last the intercepts at their centre. A row has scores s = a + Bx and probabilities exp(s − L)
-    with L = log Σ exp(s). Scores are computed less the L of the evaluation before, which comes free with the
-    product, keeps exp from overflow as the usual maximum does, and saves two passes over rows times levels.
+    A point (n_levels, n_axes + 1) holds slopes along the principal axes of the scaled rows, and last the
+    intercepts at their centre. Scores s = a + Bx of a row give probabilities exp(s − L), L = log Σ exp(s).
+    They are computed less the L of the evaluation before, which comes free with the product, keeps exp from
+    overflow as the usual maximum does, and saves two passes over rows times levels.
     """
 
     rows: Array  # (n, n_columns), whose precision is that of all large arrays
@@ -161,7 +155,7 @@ class _Loss:
     def in_single_precision(self) -> _Loss:
         """Hold the rows along the axes: in this precision, far or correlated columns would lose too much."""
         rows = np.empty((len(self.rows), len(self.variance)), np.float32)
-        for part in _slices(0, len(rows), rows.shape[1]):
+        for part in _blocks(0, len(rows), rows.shape[1]):
             rows[part] = (self.rows[part] - self.centre) @ self.lift
         return replace(self, rows=rows, centre=np.zeros(rows.shape[1]), lift=np.eye(rows.shape[1]))
 
@@ -183,36 +177,37 @@ class _Loss:
 
         def moments(part: slice, left: Array, powers: Array, sums: Array) -> Array:
             powers /= sums[:, None]
-            powers *= 1 - powers
+            powers -= powers**2
             along = left[:, :-2] @ self.lift
-            columns = np.column_stack([along**2, along, np.ones(len(along))]) * self.weights[part, None]
+            columns = np.column_stack([along**2, along, left[:, -2]]) * self.weights[part, None]
             return columns.T.astype(powers.dtype) @ powers
 
         totals, weight = self._sum(moments, point), self.observed[:, -1]
         squares, sums = np.split(totals[:-1], 2)
-        intercepts = np.maximum(totals[-1], 1e-6 * weight)
-        slopes = np.maximum(squares - sums**2 / intercepts, 1e-6 * np.outer(self.variance, weight))
+        intercepts = np.maximum(totals[-1], 0.01 * weight)
+        slopes = np.maximum(squares - sums**2 / intercepts, 0.01 * np.outer(self.variance, weight))
         return (sums / intercepts).T, slopes.T + self.penalty, intercepts
 
     def _sum(self, task: Callable[..., Array], point: Floats) -> Floats:
         """Sum of a task over blocks of rows, in double precision; threads share the blocks."""
-        right = np.vstack([self.lift @ point[:, :-1].T, point[:, -1], np.ones(len(point))])
+        right = [self.lift @ point[:, :-1].T, point[:, -1:].T, np.ones((1, len(point)))]
+        cast = np.vstack(right, dtype=self.rows.dtype, casting="same_kind")
 
         def work(begin: int, end: int) -> Floats:
             with np.errstate(all="ignore"):
-                blocks = (self._block(part, right) for part in _slices(begin, end, len(point)))
+                blocks = (self._block(part, cast) for part in _blocks(begin, end, max(cast.shape)))
                 return sum((task(*block) for block in blocks), start=np.zeros(()))
 
         n_threads = min(self.n_threads, 1 + len(self.rows) * len(point) // (4 * _BLOCK))
         ends = [part * len(self.rows) // n_threads for part in range(n_threads + 1)]
         with ThreadPoolExecutor(n_threads) as pool:
-            return sum(pool.map(work, ends[:-1], ends[1:]), start=np.zeros(()))
+            run = pool.map if n_threads > 1 else map
+            return sum(run(work, ends[:-1], ends[1:]), start=np.zeros(()))
 
-    def _block(self, part: slice, right: Floats) -> tuple[slice, Array, Array, Array]:
+    def _block(self, part: slice, right: Array) -> tuple[slice, Array, Array, Array]:
         """Rows beside ones and −L; exp of the scores less L; its sum over levels."""
-        left = np.empty((part.stop - part.start, len(right)), self.rows.dtype)
+        left = np.empty((part.stop - part.start, len(right)), right.dtype)
         left[:, :-2], left[:, -2], left[:, -1] = self.rows[part] - self.centre, 1.0, -self.before[part]
-        right = right.astype(left.dtype)
         for _ in range(2):
             powers = left @ right
             sums = np.exp(powers, out=powers) @ right[-1]
@@ -227,10 +222,9 @@ class _Loss:
 class _Search:
     """L-BFGS, which starts without slopes, and keeps what it learnt when the precision changes.
 
-    It takes second derivatives as if levels were independent, and axes too: for each level a centre
-    (n_levels, n_axes), those of slopes (n_levels, n_axes) and of the intercept at that centre (n_levels,).
-    The centre is the mean of the rows weighted by their probability of the level, for only there are
-    intercept and slopes independent; at the mean of all rows, it takes twice as many steps.
+    Its curvature is that of independent levels and axes: centres (n_levels, n_axes), second derivatives in
+    the slopes (n_levels, n_axes), and in the intercepts at the centres (n_levels,). A centre is the mean of
+    rows weighted by their probability of the level: at that of all rows, it takes twice as many steps.
     """
 
     def __init__(self, loss: _Loss, start: MultinomialFit | None) -> None:
@@ -239,32 +233,50 @@ class _Search:
         self.curvature = means, weight * loss.variance + loss.penalty, weight[:, 0]
         self.point = np.column_stack([np.zeros(means.shape), np.log(weight / weight.sum())])
         if start is not None:
-            slopes, inverse = start.slopes - start.slopes.mean(axis=0), np.linalg.pinv(loss.lift)
-            self.point = np.column_stack([slopes @ inverse.T, start.intercepts + slopes @ loss.centre])
+            point = np.column_stack([start.slopes @ np.linalg.pinv(loss.lift).T, start.intercepts])
+            point[:, -1] += start.slopes @ loss.centre
+            self.point = point - point.mean(axis=0)
         self.value, self.n_iter = np.inf, 0
-        self.pairs: deque[tuple[Floats, Floats]] = deque(maxlen=10)
+        self.pairs: list[tuple[Floats, Floats]] = []
 
     def descend(self, loss: _Loss, tol: float, max_iter: int) -> bool:
         """Go to where the gradient is small; whether it became so."""
-        self.value, gradient = loss(self.point)
-        while True:
-            distance = np.sqrt(np.vdot(gradient, self._solve(gradient)) / loss.weights.sum())
-            if distance <= tol or self.n_iter >= max_iter:
-                return bool(distance <= tol)
+        self.value, self.gradient = loss(self.point)
+        limit = tol**2 * loss.weights.sum()
+        while (left := np.vdot(self.gradient, self._solve(self.gradient))) > limit and self.n_iter < max_iter:
             if self.n_iter == _MEASURED_AT:
                 self.curvature = loss.curvature(self.point)
-            direction = self._direction(gradient)
-            found = self._line_search(loss, direction, gradient)
-            if found is None:
-                return bool(distance <= 1e3 * tol)
-            step, self.value, ahead = found
-            self.pairs.append((step * direction, ahead - gradient))
-            self.point, gradient = self.point + step * direction, ahead
-            self.n_iter += 1
+            if not self._step(loss, self._direction()):
+                if not self.pairs:
+                    return bool(left <= 1e6 * limit)
+                self.pairs = []
+        return bool(left <= limit)
 
-    def _direction(self, gradient: Floats) -> Floats:
+    def _step(self, loss: _Loss, direction: Floats) -> bool:
+        """Go to where the criterion is no higher and less steep; whether rounding lets it."""
+        rounding = 16 * np.finfo(loss.rows.dtype).eps * (abs(self.value) + loss.weights.sum())
+        slope = low_slope = float(np.vdot(self.gradient, direction))
+        step, low, high, high_slope = 1.0, 0.0, np.inf, np.nan
+        for _ in range(25):
+            value, gradient = loss(self.point + step * direction)
+            new_slope = float(np.vdot(gradient, direction)) if value <= self.value + rounding else np.nan
+            if abs(new_slope) <= 0.9 * abs(slope):
+                self.pairs = [*self.pairs[-9:], (step * direction, gradient - self.gradient)]
+                self.point, self.value, self.gradient = self.point + step * direction, value, gradient
+                self.n_iter += 1
+                return True
+            if new_slope < 0:
+                low, low_slope = step, new_slope
+            else:
+                high, high_slope = step, new_slope
+            # To where the slope would be zero if it were linear; of what is no number, max makes 0.1.
+            share = min(max(0.1, low_slope / (low_slope - high_slope)), 0.9)
+            step = 3 * step if high == np.inf else low + (high - low) * share
+        return False
+
+    def _direction(self) -> Floats:
         """Minus the gradient, times the inverse Hessian that the last steps suggest."""
-        direction, shares = -gradient, []
+        direction, shares = -self.gradient, []
         for step, change in reversed(self.pairs):
             shares.append(np.vdot(step, direction) / np.vdot(step, change))
             direction -= shares[-1] * change
@@ -277,34 +289,11 @@ class _Search:
         return direction
 
     def _solve(self, gradient: Floats) -> Floats:
-        """Divide by the curvature, among slopes that sum to zero over the levels; (n_levels, n_axes + 1).
-
-        Slopes that change alike in all levels change no probability, and only the penalty holds them, at
-        zero. Were they free to move, bringing them back would take most of the steps.
-        """
+        """Divide by the curvature, among slopes that sum to zero over the levels; (n_levels, n_axes + 1)."""
+        # Slopes that change alike in all levels change no probability. Could their sum leave zero, most steps
+        # would go into the penalty bringing it back: test_ill_scaled_correlated_covariates_take_few_steps.
         centre, curved, intercept_curved = self.curvature
         slopes = gradient[:, :-1] - gradient[:, -1:] * centre
         slopes = (slopes - slopes.mean(axis=0)) / curved
         slopes -= slopes.mean(axis=0)
         return np.column_stack([slopes, gradient[:, -1] / intercept_curved - (slopes * centre).sum(axis=1)])
-
-    def _line_search(
-        self, loss: _Loss, direction: Floats, gradient: Floats
-    ) -> tuple[float, float, Floats] | None:
-        """Step, criterion and gradient where the criterion is no higher and less steep, if rounding lets it."""
-        rounding = 16 * np.finfo(loss.rows.dtype).eps * (abs(self.value) + loss.weights.sum())
-        slope = low_slope = float(np.vdot(gradient, direction))
-        step, low, high, high_slope = 1.0, 0.0, np.inf, np.nan
-        for _ in range(25):
-            value, ahead = loss(self.point + step * direction)
-            new_slope = float(np.vdot(ahead, direction)) if value <= self.value + rounding else np.nan
-            if abs(new_slope) <= 0.9 * abs(slope):
-                return step, value, ahead
-            if new_slope < 0:
-                low, low_slope = step, new_slope
-            else:
-                high, high_slope = step, new_slope
-            # To where the slope would be zero if it were linear. That may be no number, of which max makes 0.1.
-            share = min(max(0.1, low_slope / (low_slope - high_slope)), 0.9)
-            step = 3 * step if high == np.inf else low + (high - low) * share
-        return None
