@@ -32,11 +32,13 @@ def scaled_means(rows: pd.DataFrame) -> np.ndarray:
     return (covariates.groupby(rows["shop"]).mean() / scale).to_numpy()
 
 
-def test_without_penalties_the_vectors_are_principal_components():
+@pytest.mark.parametrize("center", [True, False])
+def test_without_penalties_the_vectors_are_principal_components(center):
     rows = shops(0)
     means = scaled_means(rows)
+    means = means - means.mean(axis=0) * center
     _, _, right = np.linalg.svd(means, full_matrices=False)
-    found = fit(rows, n_components=3, alpha=0.0, ridge=0.0).representations_["shop"].values
+    found = fit(rows, n_components=3, alpha=0.0, ridge=0.0, center=center).representations_["shop"].values
     expected = means @ right[:3].T
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-4)
 
@@ -46,15 +48,28 @@ def test_without_penalties_the_vectors_are_principal_components():
     seed=st.integers(0, 2**32 - 1),
     alpha=st.sampled_from([0.0, 0.003, 0.01, 0.1, 0.5, 1.0]),
     standardize=st.booleans(),
+    center=st.booleans(),
 )
-def test_the_vectors_are_the_means_times_the_loadings(seed, alpha, standardize):
+def test_the_vectors_are_the_means_times_the_loadings(seed, alpha, standardize, center):
     rows = shops(seed)
-    encoder = fit(rows, n_components=3, alpha=alpha, standardize=standardize)
+    encoder = fit(rows, n_components=3, alpha=alpha, standardize=standardize, center=center)
     means = MeansEncoder("shop").fit(rows).representations_["shop"].values
     means = scaled_means(rows) if standardize else means
+    means = means - means.mean(axis=0) * center
     loadings = encoder.loadings_["shop"]
     assert loadings.shape == (6, 3)
     np.testing.assert_allclose(encoder.representations_["shop"].values, means @ loadings, atol=1e-9)
+
+
+def test_covariates_far_from_zero_leave_components_only_where_the_means_are_centred():
+    rows = shops(0)
+    covariates = [name for name in rows.columns if name != "shop"]
+    rows[covariates] += 1000.0
+    used = [
+        fit(rows, n_components=3, alpha=0.001, center=center).loadings_["shop"].any(axis=0).sum()
+        for center in (True, False)
+    ]
+    assert used == [3, 1]
 
 
 def test_an_alpha_of_one_zeroes_everything():

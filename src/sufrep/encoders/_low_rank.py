@@ -76,7 +76,7 @@ class LowRankEncoder(GroupEncoder):
     >>> grid = {"encode__n_components": [1, 2, 3], "encode__alpha": [0.0, 0.1, 0.5]}
     >>> search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
     >>> print(search.best_params_, f"R² = {search.best_score_:.2f}")
-    {'encode__alpha': 0.0, 'encode__n_components': 2} R² = 0.74
+    {'encode__alpha': 0.5, 'encode__n_components': 2} R² = 0.73
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

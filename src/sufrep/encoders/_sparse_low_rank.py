@@ -31,7 +31,7 @@ class SparseLowRankEncoder(GroupEncoder):
 
         min over A, B of  1/M Σ_g ‖ω_g − A Bᵀω_g‖² + ridge Σ‖b_j‖² + penalty Σ‖b_j‖₁,  AᵀA = I,
 
-    and the level's vector is Bᵀω_g.
+    and the level's vector is Bᵀω_g (with ``center``, all ω_g less their mean).
 
     Parameters
     ----------
@@ -44,6 +44,11 @@ class SparseLowRankEncoder(GroupEncoder):
         The ridge penalty as a share of the mean square of the covariate means.
     standardize : bool
         Divide each covariate by its pooled standard deviation within levels first.
+    center : bool
+        Take the mean over the levels off the means first. The paper does not; but where covariates lie
+        far from zero, the common mean is all that the largest penalty and the ridge then see, and every
+        component but the first is zero. Sufficiency is untouched: P(L | g) sums to 1, so that vectors
+        known up to a constant are enough.
     max_iter : int
         Most rounds of the alternating minimisation.
 
@@ -73,6 +78,7 @@ class SparseLowRankEncoder(GroupEncoder):
         "alpha": [Interval(Real, 0, 1, closed="both")],
         "ridge": [Interval(Real, 0, None, closed="left")],
         "standardize": ["boolean"],
+        "center": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -90,6 +96,7 @@ class SparseLowRankEncoder(GroupEncoder):
         alpha: float = 0.001,
         ridge: float = 0.01,
         standardize: bool = True,
+        center: bool = True,
         max_iter: int = 1000,
     ) -> None:
         super().__init__(
@@ -105,6 +112,7 @@ class SparseLowRankEncoder(GroupEncoder):
         self.alpha = alpha
         self.ridge = ridge
         self.standardize = standardize
+        self.center = center
         self.max_iter = max_iter
 
     @property
@@ -120,6 +128,8 @@ class SparseLowRankEncoder(GroupEncoder):
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
         matrix = means_matrix(moments, standardize=self.standardize)
+        if self.center:
+            matrix = matrix - matrix.mean(axis=0)
         k = count_components(moments, self.n_components)
         gram = matrix.T @ matrix / len(matrix)
         result = sparse_pca(gram, k, alpha=self.alpha, ridge=self.ridge, max_iter=self.max_iter)

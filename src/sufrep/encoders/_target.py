@@ -77,10 +77,11 @@ def check_classes(kind: str, n_classes: int) -> None:
 def check_still_classes(y: Any, known: Sequence[Covariate]) -> None:
     """Refuse a quantity, or ever more numbers, where earlier chunks looked like classes."""
     values = np.asarray(y)
-    numbers = (
-        {_class_label(value) for value in np.unique(values).tolist()} if values.dtype.kind in "iuf" else set()
-    )
-    many = len(numbers) and len({*(covariate.level for covariate in known), *numbers}) > MOST_CLASSES
+    classes = {covariate.level for covariate in known}
+    is_number = values.dtype.kind in "iuf"  # text is classes, however many there are
+    if is_number:
+        classes |= {_class_label(value) for value in np.unique(values).tolist()}
+    many = is_number and len(classes) > MOST_CLASSES
     if many or kind_of(values) == "continuous":
         raise TargetError(
             "y was taken for classes at first, and now holds a quantity.",

@@ -228,7 +228,8 @@ class _Search:
     """
 
     def __init__(self, loss: _Loss, start: MultinomialFit | None) -> None:
-        weight = loss.observed[:, -1:]
+        self.pairs: list[tuple[Floats, Floats]] = []
+        self.n_iter, weight = 0, loss.observed[:, -1:]
         means = loss.observed[:, :-1] / weight
         self.curvature = means, weight * loss.variance + loss.penalty, weight[:, 0]
         self.point = np.column_stack([np.zeros(means.shape), np.log(weight / weight.sum())])
@@ -236,8 +237,6 @@ class _Search:
             point = np.column_stack([start.slopes @ np.linalg.pinv(loss.lift).T, start.intercepts])
             point[:, -1] += start.slopes @ loss.centre
             self.point = point - point.mean(axis=0)
-        self.value, self.n_iter = np.inf, 0
-        self.pairs: list[tuple[Floats, Floats]] = []
 
     def descend(self, loss: _Loss, tol: float, max_iter: int) -> bool:
         """Go to where the gradient is small; whether it became so."""
@@ -296,4 +295,5 @@ class _Search:
         slopes = gradient[:, :-1] - gradient[:, -1:] * centre
         slopes = (slopes - slopes.mean(axis=0)) / curved
         slopes -= slopes.mean(axis=0)
-        return np.column_stack([slopes, gradient[:, -1] / intercept_curved - (slopes * centre).sum(axis=1)])
+        intercepts = gradient[:, -1] / intercept_curved - (slopes * centre).sum(axis=1)
+        return np.column_stack([slopes, intercepts - intercepts.mean()])
