@@ -6,19 +6,16 @@ Peers do the same work: polars' ``group_by().mean()`` and a left join on the sam
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import polars as pl
 from skrub import AggJoiner
 
-from benchmarks.measure import Result, alternate, extra_memory, milliseconds
+from benchmarks.measure import Result, alternate, extra_memory, memory_of_fit, milliseconds
 from sufrep import MeansEncoder
 
 ROWS, LEVELS, COVARIATES = 1_000_000, 10_000, 20
+KINDS = ("polars", "pandas", "numpy")
 
 
 def draw() -> tuple[np.ndarray, np.ndarray]:
@@ -78,27 +75,13 @@ def results(repeats: int) -> list[Result]:
         )
         for case, ours, peer, limit, goal in goals
     ]
-    return timed + [memory(kind) for kind in ("polars", "pandas", "numpy")]
-
-
-def memory(kind: str) -> Result:
-    """Peak memory of ``fit`` in a fresh process, against the bytes of the covariates."""
-    code = f"from benchmarks.bench_means import measure_memory; measure_memory({kind!r})"
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    extra = json.loads(printed)["extra"]
     size = ROWS * COVARIATES * 8
-    return Result(
-        f"means, extra memory of fit, {kind}",
-        f"{extra / 2**20:,.0f} MiB",
-        f"covariates {size / 2**20:,.0f} MiB",
-        extra / size,
-        "at most 1.2 x",
-        extra / size <= 1.2,
-    )
+    memory = [memory_of_fit("means", "benchmarks.bench_means", kind, size) for kind in KINDS]
+    return timed + memory
 
 
-def measure_memory(kind: str) -> None:
-    """Print the extra bytes of one fit as JSON; called in a process of its own."""
+def measure_memory(kind: str) -> int:
+    """Return the extra bytes of one fit; called in a process of its own."""
     if kind == "numpy":
         levels, covariates = draw()
         X, encoder = np.column_stack([levels.astype(np.float64), covariates]), MeansEncoder(0)
@@ -106,4 +89,4 @@ def measure_memory(kind: str) -> None:
     else:
         X, encoder = polars_frame(), MeansEncoder("zip")
         X = X.to_pandas() if kind == "pandas" else X
-    print(json.dumps({"extra": extra_memory(lambda: encoder.fit(X))}))
+    return extra_memory(lambda: encoder.fit(X))

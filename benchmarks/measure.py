@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -24,10 +26,10 @@ class Result:
     reached: bool
 
 
-def alternate(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+def alternate(calls: dict[str, Callable[[], Any]], repeats: int, *, warm_up: bool = True) -> dict[str, float]:
     """Median seconds of each call; the calls take turns, so that a slow minute hits all of them."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
+    for call in calls.values() if warm_up else ():
         call()
     for _ in range(repeats):
         for name, call in calls.items():
@@ -45,6 +47,21 @@ def extra_memory(call: Callable[[], Any]) -> int:
     peak = _status("VmHWM")
     del kept
     return max(peak - before, 0)
+
+
+def memory_of_fit(case: str, module: str, kind: str, size: int) -> Result:
+    """Compare what ``measure_memory(kind)`` of a module returns, in a fresh process, with ``size`` bytes."""
+    code = f"from {module} import measure_memory; print(measure_memory({kind!r}))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    extra = int(printed)
+    return Result(
+        f"{case}, extra memory of fit, {kind}",
+        f"{extra / 2**20:,.0f} MiB",
+        f"covariates {size / 2**20:,.0f} MiB",
+        extra / size,
+        "at most 1.2 x",
+        extra <= 1.2 * size,
+    )
 
 
 def _status(field: str) -> int:

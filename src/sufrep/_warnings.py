@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-_BETWEEN = ("sufrep.", "sklearn.", "contextlib")
+_BETWEEN = ("sufrep.", "sklearn.", "joblib.", "contextlib")
 
 
 class NoGroupWarning(UserWarning):

@@ -48,10 +48,12 @@ class MomentsMismatchError(SufrepError, ValueError):
 class UnknownColumnError(SufrepError, ValueError):
     """A column is named that the table does not have."""
 
-    def __init__(self, parameter: str, column: str | int, names: Sequence[str]) -> None:
+    def __init__(self, parameter: str, column: object, names: Sequence[str]) -> None:
         near = get_close_matches(str(column), names, n=3)
         shown = ", ".join(map(repr, near or names[:10]))
         hint = f"did you mean {shown}?" if near else f"the columns are {shown}{', …' * (len(names) > 10)}."
+        if isinstance(column, list):
+            hint = f"columns to be crossed stand in a tuple, as in [{tuple(column)!r}]."
         if isinstance(column, int):
             hint = f"positions run from 0 to {len(names) - 1}; {hint}"
         super().__init__(f"{parameter} names the column {column!r}, which X does not have.\nHint: {hint}")
@@ -115,7 +117,8 @@ class NotNumericError(SufrepError, ValueError):
     def __init__(self, column: str, dtype: str) -> None:
         super().__init__(
             f"Column {column!r} holds {dtype}, but it is to be a covariate, and covariates are numeric.\n"
-            "Hint: leave it out, convert it, or use categorical_covariates='share' for text columns."
+            "Hint: leave it out, convert it, or use categorical_covariates='share', which lets text columns "
+            "of at most 30 levels join."
         )
 
 
@@ -272,6 +275,23 @@ class UnknownMethodError(SufrepError, ValueError):
         near = get_close_matches(method, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"No encoder is called {method!r}.\nHint: {hint}The methods are {', '.join(known)}.")
+
+
+class UnknownLibraryError(SufrepError, ValueError):
+    """A frame is asked for of a library that is not known."""
+
+    def __init__(self, library: str, known: Sequence[str]) -> None:
+        super().__init__(f"library={library!r} is not known.\nHint: it is one of {', '.join(known)}.")
+
+
+class SparseCodingError(SufrepError, ValueError):
+    """Only one-hot columns can be sparse."""
+
+    def __init__(self, coding: str) -> None:
+        super().__init__(
+            f"sparse_output=True goes with coding='one_hot'; coding={coding!r} has few zeros to leave out.\n"
+            "Hint: use sparse_output=False."
+        )
 
 
 class UnknownGroupError(SufrepError, KeyError):

@@ -9,8 +9,8 @@ import numpy as np
 
 from sufrep._accumulate import accumulate
 from sufrep._combine import difference, merge, ratio
-from sufrep._levels import as_levels, sort_levels
-from sufrep.errors import LengthMismatchError, MomentsMismatchError
+from sufrep._levels import as_levels, is_null, sort_levels
+from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,13 +102,27 @@ class GroupMoments:
         covariates : sequence of str, optional
         """
         matrix = np.asarray(rows, dtype=np.float64)
-        if len(group) != len(matrix):
-            raise LengthMismatchError(len(matrix), "group", len(group))
-        levels = sort_levels(dict.fromkeys(group))
-        position = {level: code for code, level in enumerate(levels.tolist())}
-        codes = np.fromiter((position[level] for level in group), dtype=np.intp)
+        if matrix.ndim != 2:
+            raise MomentsMismatchError(
+                f"rows has {matrix.ndim} dimension(s).", "give a table of shape (n, n_covariates)."
+            )
         names = [f"x{j}" for j in range(matrix.shape[1])] if covariates is None else covariates
         weight = None if weights is None else np.asarray(weights, dtype=np.float64)
+        lengths = {"group": len(group), "weights": len(matrix) if weight is None else len(weight)}
+        for name, length in lengths.items():
+            if length != len(matrix):
+                raise LengthMismatchError(len(matrix), name, length)
+        if weight is not None and not (weight >= 0).all():
+            raise SampleWeightError("is negative or NaN")
+        if len(names) != matrix.shape[1] or order not in (1, 2):
+            raise MomentsMismatchError(
+                f"{len(names)} name(s) are given for {matrix.shape[1]} column(s), and order={order!r}.",
+                "name every column; order is 1 or 2.",
+            )
+        known = [None if is_null(level) else level for level in group]
+        levels = sort_levels(dict.fromkeys(known))
+        position = {level: code for code, level in enumerate(levels.tolist())}
+        codes = np.fromiter((position[level] for level in known), dtype=np.intp)
         return cls.from_columns(codes, matrix.T, levels, weights=weight, order=order, covariates=names)
 
     @classmethod
@@ -201,7 +215,8 @@ class GroupMoments:
         Parameters
         ----------
         codes : ndarray of int, shape (n,)
-            Position of each row's level in ``levels``.
+            Position of each row's level in ``levels``, which may be fewer than those of `from_columns`:
+            levels without a row are dropped. −1 for rows of no level.
         columns : sequence of ndarray, each of shape (n,)
             The covariates of rows that are part of these moments.
         weights : ndarray, shape (n,), optional
@@ -210,7 +225,7 @@ class GroupMoments:
         Returns
         -------
         ndarray, shape (n, n_covariates)
-            NaN where no other row of the level has the covariate.
+            NaN where no other row of the level has the covariate, and where there is no level.
         """
         own = np.ones(len(codes)) if weights is None else weights
         result = np.empty((len(codes), len(self.covariates)))
@@ -222,6 +237,7 @@ class GroupMoments:
             # The mean moves away from the row by the row's share of what is left.
             shift = np.where(null, 0.0, weight * (mean - column))
             others = rest > 1e-12 * self.observed[codes, j]
+            others &= codes >= 0
             result[:, j] = mean + np.divide(shift, rest, out=np.full(len(codes), np.nan), where=others)
         return result
 
@@ -257,6 +273,8 @@ class GroupMoments:
         return replace(wider, squares=squares, complete_mean=complete_mean, scatter=scatter)
 
     def __add__(self, other: Self) -> Self:
+        if not isinstance(other, GroupMoments):
+            return NotImplemented
         self._check_like(other)
         levels = self.levels
         if not np.array_equal(levels, other.levels):
@@ -265,6 +283,8 @@ class GroupMoments:
         return merge([self, other], assignment, levels)
 
     def __sub__(self, other: Self) -> Self:
+        if not isinstance(other, GroupMoments):
+            return NotImplemented
         self._check_like(other)
         rows = _positions(self.levels, other.levels)
         fewer, lighter = self.count[rows] < other.count, self.weight[rows] < (1 - 1e-9) * other.weight

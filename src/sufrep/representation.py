@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse
 
-from sufrep._levels import as_levels
+from sufrep._levels import as_levels, is_null
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,8 +77,11 @@ class Representation:
         -------
         ndarray of int, shape (n,)
         """
-        find = self._position.get
-        return np.fromiter((find(level, -1) for level in levels), dtype=np.intp)
+        find, null = self._position.get, self._position.get(None, -1)
+        found = ((find(level, -1), level) for level in levels)
+        return np.fromiter(
+            (null if place < 0 and is_null(level) else place for place, level in found), dtype=np.intp
+        )
 
     def lookup(self, levels: Iterable[Any]) -> Any:
         """Vector of each of the given levels, the prior for those not in the table.

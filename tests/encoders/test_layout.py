@@ -204,9 +204,18 @@ def test_a_text_column_of_an_array_is_no_covariate():
         MeansEncoder(0, covariates=[1]).fit(np.array([["n", "1"], ["s", "2"]], dtype=object))
 
 
-def test_a_covariate_given_twice_is_refused():
-    with pytest.raises(ClashingNamesError, match="two columns called 'store_mean_sold'"):
-        MeansEncoder("store", covariates=["sold", 2]).fit(FRAMES["pandas"])
+def test_a_covariate_given_twice_counts_once():
+    twice = MeansEncoder("store", covariates=["sold", 2]).fit(FRAMES["pandas"])
+    assert twice.representations_["store"].columns == ("store_mean_sold",)
+
+
+def test_text_columns_that_are_named_join_as_shares_and_others_do_not():
+    encoder = MeansEncoder("store", covariates=["sold", "brand"], categorical_covariates="share")
+    columns = encoder.fit(FRAMES["pandas"]).representations_["store"].columns
+    assert columns[0] == "store_mean_sold"
+    assert all(name.startswith("store_mean_brand") for name in columns[1:])
+    encoder = MeansEncoder("store", covariates=["sold"], categorical_covariates="share")
+    assert encoder.fit(FRAMES["pandas"]).representations_["store"].columns == ("store_mean_sold",)
 
 
 @every_library

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
 from sufrep.encoders._target import MOST_CLASSES, check_classes, read_target, split_rows
@@ -97,10 +96,20 @@ def test_three_classes_are_not_binary():
     check_classes("multiclass", 3)
 
 
-def test_a_column_is_taken_with_a_warning():
-    with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
-        target = read_target(np.array([[0.5], [1.5]]), "auto")
+def test_a_column_is_taken_as_it_is():
+    target = read_target(np.array([[0.5], [1.5]]), "auto")
     assert target.columns[0].tolist() == [0.5, 1.5]
+
+
+def test_numbers_held_as_objects_are_numbers():
+    target = read_target(np.arange(60.0).astype(object) / 7, "auto")
+    assert target.kind == "continuous"
+    assert target.columns[0].dtype == np.float64
+
+
+def test_times_are_refused():
+    with pytest.raises(TargetError, match="Hint: convert times to numbers"):
+        read_target(np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]"), "auto")
 
 
 def test_two_columns_are_refused():

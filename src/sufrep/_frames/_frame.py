@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Self
 
 import narwhals as nw
@@ -11,6 +12,7 @@ from narwhals.exceptions import DuplicateError
 
 from sufrep._frames._factorize import Factorized, factorize_series
 from sufrep._frames._table import Kind, Lookup, dense
+from sufrep._levels import is_null
 from sufrep.errors import ColumnNameError, LazyFrameError, MissingDependencyError, NotNumericError
 
 if TYPE_CHECKING:
@@ -73,9 +75,16 @@ class FrameTable:
         if dtype.is_numeric() or dtype == nw.Boolean:
             return "numeric"
         if dtype == nw.Object:
-            # Objects are text as soon as there is text among them; dates, say, are not.
-            return "text" if any(isinstance(value, str) for value in self._series(position)) else "other"
+            return self._kind_of_objects(position)
         return "text" if dtype in _TEXT else "other"
+
+    def _kind_of_objects(self, position: int) -> Kind:
+        """Objects are text as soon as there is text among them, and numbers if there is nothing else."""
+        values = [value for value in self._series(position).to_list() if not is_null(value)]
+        if any(isinstance(value, str) for value in values):
+            return "text"
+        numbers = (bool, int, float, Decimal, np.number, np.bool_)
+        return "numeric" if all(isinstance(value, numbers) for value in values) else "other"
 
     def dtype(self, position: int) -> str:
         """Name the type of a column."""
@@ -89,6 +98,8 @@ class FrameTable:
             if series.null_count() < self.n_rows:
                 raise NotNumericError(self.names[position], str(series.dtype))
             return np.full(self.n_rows, np.nan)
+        if series.dtype == nw.Object:
+            return np.array([np.nan if is_null(value) else float(value) for value in series.to_list()])
         wide = series.dtype in (nw.Int128, nw.UInt128)
         if wide or series.dtype.is_decimal() or (series.dtype == nw.Boolean and series.null_count()):
             series = series.cast(nw.Float64)

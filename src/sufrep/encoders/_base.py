@@ -22,7 +22,7 @@ from sufrep.encoders._display import describe_html, draw_levels, tabulate
 from sufrep.encoders._layout import merge_covariates, read_covariates, resolve_layout
 from sufrep.encoders._persistence import save_encoder
 from sufrep.encoders._reading import check_length, check_weights, look_up, read_group, read_table
-from sufrep.encoders._vectors import Rows, Vectors, name_columns, refuse_clashes
+from sufrep.encoders._vectors import Rows, Vectors, name_columns, pool_rare, refuse_clashes
 from sufrep.errors import NoCovariateError, NoLevelError, UnknownGroupError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from sufrep._arrays import Array, Codes, Columns, Floats, Levels
+    from sufrep._arrays import Array, Columns, Floats, Levels
     from sufrep._frames import Factorized, Lookup, Table
     from sufrep.encoders._layout import Column, Covariate, Group, Layout
-
-INFREQUENT = "infrequent"
 
 
 def _needs_no_rows(encoder: GroupEncoder) -> bool:
@@ -293,32 +291,22 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             self.moments_ = moments
         else:
             self.__dict__.pop("moments_", None)  # of an earlier fit with another solver
-        for attribute in dict.fromkeys(chain.from_iterable(vectors.details for vectors in learnt.values())):
+        for attribute in vars(self).get("_details", ()):
+            self.__dict__.pop(attribute, None)  # of an earlier fit, perhaps of other groups
+        self._details = [*dict.fromkeys(chain.from_iterable(found.details for found in learnt.values()))]
+        for attribute in self._details:
             details = {name: vectors.details[attribute] for name, vectors in learnt.items()}
             setattr(self, attribute, details)
 
     def _represent_group(self, moments: GroupMoments, rows: Rows | None, levels: Levels) -> Vectors:
         """Represent one group, its rare levels pooled; ``levels`` are those that rows count in."""
-        kept, place = self._pool_rare(moments)
+        kept, place = pool_rare(moments, self.min_frequency)
         if rows is not None:
             known = dict(zip(moments.levels.tolist(), place.tolist(), strict=True))
             codes = np.fromiter((*(known.get(level, -1) for level in levels), -1), dtype=np.intp)
             rows = replace(rows, codes=codes[rows.codes])
         vectors = self._represent(kept, rows)
         return replace(vectors, values=vectors.values[place])
-
-    def _pool_rare(self, moments: GroupMoments) -> tuple[GroupMoments, Codes]:
-        """Pool the levels below ``min_frequency``; also return where each level went."""
-        everywhere = np.arange(moments.n_levels)
-        if self.min_frequency is None:
-            return moments, everywhere
-        least = self.min_frequency
-        if isinstance(least, Real) and not isinstance(least, Integral):
-            least = least * moments.total_weight
-        rare = moments.weight < least
-        if rare.sum() < 2:
-            return moments, everywhere
-        return moments.pool(rare, INFREQUENT), np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
 
     def _look_up(self, factors: Sequence[Factorized]) -> list[Lookup]:
         return [

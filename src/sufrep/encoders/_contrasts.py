@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from sufrep._levels import distinct_labels
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
+from sufrep.errors import SparseCodingError
 from sufrep.solvers.contrasts import CODINGS
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class ContrastEncoder(GroupEncoder):
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
         n_levels = moments.n_levels
         if self.coding != "one_hot":
+            if self.sparse_output:
+                raise SparseCodingError(self.coding)
             suffixes = [Suffix(f"{self.coding}{j + 1}") for j in range(n_levels - 1)]
             return Vectors(CODINGS[self.coding](n_levels), suffixes)
         suffixes = [Suffix(label) for label in distinct_labels(moments.levels)[1:]]

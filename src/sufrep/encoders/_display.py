@@ -6,11 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from sufrep import _charts
 from sufrep._frames import frame_from_columns
 from sufrep._levels import level_label
+from sufrep.errors import UnknownLibraryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,14 +29,16 @@ def tabulate(representation: Representation, group_columns: Sequence[str], libra
     else:
         columns = {name: _one_type([level[j] for level in levels]) for j, name in enumerate(group_columns)}
     columns["weight" if "weight" not in columns else "weight_of_level"] = representation.weight
-    values = _dense(representation)
+    values = _dense(representation.values)
     columns |= {name: values[:, j] for j, name in enumerate(representation.columns)}
+    if library not in (None, *_LIBRARIES):
+        raise UnknownLibraryError(str(library), _LIBRARIES)
     return frame_from_columns(columns, _LIBRARIES if library is None else (library,))
 
 
 def draw_levels(group: str, representation: Representation) -> Any:
     """Draw the levels in the plane of their first two entries or principal components."""
-    values = _dense(representation)
+    values = _dense(representation.values)
     titles = list(representation.columns[:2])
     if values.shape[1] > 2:
         values, titles = principal_plane(values, representation.weight)
@@ -77,8 +79,7 @@ def describe_html(estimator: str, representations: Mapping[str, Representation])
 def _group_html(name: str, table: Representation, n_shown: int = 5) -> str:
     shown = min(n_shown, table.n_levels)
     head = "".join(f"<th>{escape(column)}</th>" for column in ("level", "weight", *table.columns[:n_shown]))
-    values = table.values[:shown]
-    values = values.toarray() if sparse.issparse(values) else values
+    values = _dense(table.values[:shown])
     rows = "".join(
         f"<tr><th>{escape(level_label(table.levels[i]))}</th><td>{table.weight[i]:g}</td>"
         + "".join(f"<td>{value:.4g}</td>" for value in values[i][:n_shown])
@@ -92,9 +93,8 @@ def _group_html(name: str, table: Representation, n_shown: int = 5) -> str:
     )
 
 
-def _dense(representation: Representation) -> Floats:
-    values: Any = representation.values
-    table: Floats = values.toarray() if sparse.issparse(representation.values) else values
+def _dense(values: Any) -> Floats:
+    table: Floats = values.toarray() if hasattr(values, "toarray") else values
     return table
 
 

@@ -110,10 +110,10 @@ class FisherEncoder(GroupEncoder):
         Parameters as in ``fit``, result as in ``transform``; ``fit(X, y).transform(X)`` differs, because
         there the ranks know the response of the rows they are given to.
         """
+        target = read_target(y, self.target_type)
+        folds = split_rows(self.cv, len(target.columns[0]), y, self.random_state)
         table, factors = self._learn(X, y, sample_weight, reset=True)
         weights = check_weights(sample_weight, table.n_rows)
-        target = read_target(y, self.target_type_)
-        folds = split_rows(self.cv, table.n_rows, y, self.random_state)
         full = self._look_up(factors)
         lookups = [
             self._cross_fitted(lookup, name, factor, target, weights, folds)

@@ -98,18 +98,16 @@ def resolve_layout(
         raise ClashingNamesError([name for name, times in named.items() if times > 1])
     used = {position for columns in groups for position in columns}
     free = [position for position in everything if position not in used]
-    if covariates is None:
-        chosen = [position for position in free if table.kind(position) == "numeric"]
-    else:
-        chosen = [_position(names, column, "covariates") for column in covariates]
-        for position in chosen:
-            if table.kind(position) != "numeric":
-                raise NotNumericError(names[position], table.dtype(position))
-    shares: list[int] = []
-    if share_text:
-        text = [position for position in free if table.kind(position) == "text"]
-        shares = [position for position in text if len(table.factorize(position).levels) <= MOST_SHARES]
-    return Layout(names, groups, tuple(chosen), tuple(shares), tuple(free) if keep else ())
+    chosen = free
+    if covariates is not None:
+        chosen = list(dict.fromkeys(_position(names, column, "covariates") for column in covariates))
+    text = [position for position in chosen if share_text and table.kind(position) == "text"]
+    shares = [position for position in text if len(table.factorize(position).levels) <= MOST_SHARES]
+    numeric = [position for position in chosen if table.kind(position) == "numeric"]
+    for position in chosen if covariates is not None else ():
+        if position not in (*numeric, *shares):
+            raise NotNumericError(names[position], table.dtype(position))
+    return Layout(names, groups, tuple(numeric), tuple(shares), tuple(free) if keep else ())
 
 
 def read_covariates(table: Table, layout: Layout) -> tuple[list[Covariate], Columns]:

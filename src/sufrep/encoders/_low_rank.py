@@ -128,13 +128,18 @@ def means_matrix(moments: GroupMoments, *, standardize: bool) -> Floats:
     return mean / within_scale(moments) if standardize else mean
 
 
-def count_components(moments: GroupMoments, n_components: int | Literal["auto"]) -> int:
+def count_components(
+    moments: GroupMoments, n_components: int | Literal["auto"], *, center: bool = False
+) -> int:
     """The number of components asked for, or the number that stand above noise."""
     n_covariates = len(moments.covariates)
     if isinstance(n_components, str):
         scale = within_scale(moments)
         covariance = within_covariance(moments) / np.outer(scale, scale)
-        return n_components_above_noise(moments.filled_mean() / scale, moments.weight, covariance)
+        mean = moments.filled_mean()
+        if center:
+            mean = mean - moments.weight @ mean / moments.total_weight
+        return n_components_above_noise(mean / scale, moments.weight, covariance)
     if n_components > n_covariates:
         raise TooManyComponentsError(n_components, n_covariates)
     return n_components

@@ -33,8 +33,10 @@ class MNLEncoder(GroupEncoder):
 
         Σ_i −log Λ(g_i | x_i) + penalty/2 · ‖slopes‖²,
 
-    the intercept being free (scikit-learn's ``C`` is 1/penalty). Coefficients are in the units of the
-    covariates; intercepts have mean 0 over the levels. Nulls in the covariates count as their mean.
+    the intercept being free; with ``standardize``, the slopes penalised are those of covariates divided by
+    their standard deviation. (Without it this is scikit-learn's LogisticRegression with C = 1/penalty.)
+    Coefficients are in the units of the covariates; intercepts have mean 0 over the levels. Nulls in the
+    covariates count as their mean.
 
     Parameters
     ----------
@@ -167,6 +169,8 @@ def complete_rows(moments: GroupMoments, rows: Rows) -> tuple[Floats, Any, Float
     if null.any():
         matrix = np.where(null, moments.overall_mean(), matrix)
     counts = rows.codes >= 0
+    if rows.weights is not None:
+        counts &= rows.weights > 0
     if counts.all():
         return matrix, rows.codes, rows.weights
     weights = None if rows.weights is None else rows.weights[counts]

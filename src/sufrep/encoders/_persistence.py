@@ -81,6 +81,8 @@ def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> A
         parameters = {key: _unpack(value, arrays) for key, value in manifest["parameters"].items()}
         fitted = {key: _unpack(value, arrays) for key, value in manifest["fitted"].items()}
         encoder = classes[name](**parameters)
+        if not all(key.endswith("_") and key[0] != "_" for key in fitted):
+            raise ValueError("attributes that no fit sets")
         encoder.__dict__.update(fitted)
         encoder.set_output(transform=manifest["output"].get("transform"))
         check_is_fitted(encoder)
@@ -116,14 +118,10 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except Exception as error:  # whatever zipfile and zlib may meet in a damaged file
         raise _damaged(path, f"it is no encoder file, or it is truncated ({error})") from error
-    except OSError as error:
-        if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
-            raise
-        raise _damaged(path, f"it is truncated ({error})") from error
-    except Exception as error:  # zlib.error, and what zipfile may meet in a damaged file
-        raise _damaged(path, f"it cannot be unpacked ({error})") from error
     try:
         manifest = json.loads(members["manifest.json"])
         kind, version = manifest["format"], manifest["version"]

@@ -68,7 +68,7 @@ def look_up(
     if new and unseen == "error":
         raise UnseenLevelError(name, [level_label(level) for level in new], representation.n_levels)
     if len(new) == len(factor.levels) and new:
-        _warn_of_unseen(name, new, representation.levels.tolist(), len(factor.codes))
+        _warn_of_unseen(name, new, representation.levels.tolist())
     # The row behind the levels is the prior's; codes of −1 find the −1 appended here.
     positions = np.append(positions, -1)
     positions[positions < 0] = representation.n_levels
@@ -105,16 +105,24 @@ def check_length(y: Any, n_rows: int) -> None:
         raise LengthMismatchError(n_rows, "y", length)
 
 
-def _warn_of_unseen(name: str, new: list[Any], known: list[Any], n_rows: int) -> None:
+def _warn_of_unseen(name: str, new: list[Any], known: list[Any]) -> None:
+    """Warn where levels seem unseen because they are read or spelt in another way."""
     new, known = ([level for level in levels if level is not None] for levels in (new, known))
     if not (new and known):
-        return  # nulls have no type that could be wrong
-    types = [", ".join(sorted({type(level).__name__ for level in levels})) for levels in (new, known)]
-    if n_rows == 1 and types[0] in types[1]:
-        return  # one new level in one new row is nothing to wonder about
+        return
+    types = [{type(level).__name__ for level in levels} for levels in (new, known)]
+    spelt = [{_spelling(level) for level in levels} for levels in (new, known)]
+    if types[0] & types[1] and not spelt[0] & spelt[1]:
+        return  # rows of levels that are simply new, as in folds that are cut by group
+    here, there = (", ".join(sorted(found)) for found in types)
     warn(
         f"No row of column {name!r} holds a level that fit saw: all get the prior. The levels here are of "
-        f"type {types[0]} ({level_label(new[0])!r}, …), those of fit of type {types[1]} "
+        f"type {here} ({level_label(new[0])!r}, …), those of fit of type {there} "
         f"({level_label(known[0])!r}, …).\nHint: read the column in the same way on both sides.",
         UnseenLevelsWarning,
     )
+
+
+def _spelling(level: Any) -> str:
+    """What is left of a level without case, spaces, leading zeros and a decimal point with zeros."""
+    return level_label(level).strip().casefold().removesuffix(".0").lstrip("0")

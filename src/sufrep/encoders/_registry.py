@@ -48,7 +48,7 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     group : str, int, tuple, list of these, or None
         The categorical column(s).
     **parameters
-        Further parameters of the encoder.
+        Further parameters of the encoder; they win over those that the method stands for.
 
     Examples
     --------

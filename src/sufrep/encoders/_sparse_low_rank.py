@@ -37,7 +37,7 @@ class SparseLowRankEncoder(GroupEncoder):
     ----------
     {common parameters}
     n_components : int or "auto"
-        Number of combinations, chosen as in `LowRankEncoder`.
+        Number of combinations; "auto" as in `LowRankEncoder`, of the centred means where they are centred.
     alpha : float
         The L1 penalty as a share of the smallest one that makes every loading zero, from 0 to 1.
     ridge : float
@@ -130,7 +130,7 @@ class SparseLowRankEncoder(GroupEncoder):
         matrix = means_matrix(moments, standardize=self.standardize)
         if self.center:
             matrix = matrix - matrix.mean(axis=0)
-        k = count_components(moments, self.n_components)
+        k = count_components(moments, self.n_components, center=self.center)
         gram = matrix.T @ matrix / len(matrix)
         result = sparse_pca(gram, k, alpha=self.alpha, ridge=self.ridge, max_iter=self.max_iter)
         if not result.converged:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def read_target(y: Any, target_type: str) -> Target:
         raise TargetError(
             "This encoder requires y to be passed, but the target y is None.", "call fit(X, y) with a target."
         )
-    values = column_or_1d(np.asarray(y), warn=True)
+    values = _array(y)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise TargetError(
             f"Input y contains NaN or infinity in {int((~np.isfinite(values)).sum())} row(s).",
@@ -65,6 +66,20 @@ def read_target(y: Any, target_type: str) -> Target:
     return Target(kind, [found[code] for code in order], [factor.codes == code for code in order])
 
 
+def _array(y: Any) -> Array:
+    """Return the target as an array (n,), of numbers if it holds nothing else."""
+    values: Array = column_or_1d(np.asarray(y))
+    if values.dtype.kind in "mM":
+        raise TargetError(f"y holds {values.dtype} values.", "convert times to numbers, say to days.")
+    if values.dtype == object and all(_is_number(value) for value in values.tolist()):
+        values = values.astype(np.float64)
+    return values
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
 def check_classes(kind: str, n_classes: int) -> None:
     """Refuse more classes than the kind of target has."""
     if kind == "binary" and n_classes > 2:
@@ -76,7 +91,7 @@ def check_classes(kind: str, n_classes: int) -> None:
 
 def check_still_classes(y: Any, known: Sequence[Covariate]) -> None:
     """Refuse a quantity, or ever more numbers, where earlier chunks looked like classes."""
-    values = np.asarray(y)
+    values = _array(y)
     classes = {covariate.level for covariate in known}
     is_number = values.dtype.kind in "iuf"  # text is classes, however many there are
     if is_number:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sufrep.errors import ClashingNamesError
 
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Codes, Columns, Floats
     from sufrep.encoders._layout import Covariate, Layout
+    from sufrep.moments import GroupMoments
+
+# What levels that are pooled because they are rare are called.
+INFREQUENT = "infrequent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,18 @@ class Rows:
     codes: Codes
     columns: Columns
     weights: Floats | None
+
+
+def pool_rare(moments: GroupMoments, min_frequency: float | None) -> tuple[GroupMoments, Codes]:
+    """Pool the levels below ``min_frequency``; also return where each level went, (n_levels,)."""
+    everywhere = np.arange(moments.n_levels)
+    if min_frequency is None:
+        return moments, everywhere
+    least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * moments.total_weight
+    rare = moments.weight < least
+    if rare.sum() < 2:
+        return moments, everywhere
+    return moments.pool(rare, INFREQUENT), np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
 
 
 def name_columns(

@@ -253,7 +253,7 @@ class _Search:
 
     def _step(self, loss: _Loss, direction: Floats) -> bool:
         """Go to where the criterion is no higher and less steep; whether rounding lets it."""
-        rounding = 16 * np.finfo(loss.rows.dtype).eps * (abs(self.value) + loss.weights.sum())
+        rounding = 8 * np.finfo(loss.rows.dtype).eps * np.vdot(np.abs(loss.observed), 1 + np.abs(self.point))
         slope = low_slope = float(np.vdot(self.gradient, direction))
         step, low, high, high_slope = 1.0, 0.0, np.inf, np.nan
         for _ in range(25):
