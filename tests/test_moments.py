@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sufrep._levels import as_levels, sort_levels
-from sufrep.errors import InfiniteValueError, MomentsMismatchError
+from sufrep.errors import InfiniteValueError, LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.moments import GroupMoments
 
 # A slow machine breaks no law.
@@ -408,3 +408,36 @@ def test_taking_away_more_than_there_is_is_refused(group, weights):
     part = GroupMoments.from_rows(group, [[1.0]] * len(group), weights=weights)
     with pytest.raises(MomentsMismatchError, match="hold rows that the others do not"):
         whole - part
+
+
+def test_rows_of_no_level_have_no_mean_without_them():
+    moments = GroupMoments.from_rows(["a", "a", "b"], [[1.0], [3.0], [5.0]])
+    found = moments.leave_one_out(np.array([0, -1, 1]), [np.array([1.0, 3.0, 5.0])])
+    np.testing.assert_array_equal(found.ravel(), [3.0, np.nan, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"rows": [1.0, 2.0]}, MomentsMismatchError, "rows has 1 dimension"),
+        ({"weights": [1.0]}, LengthMismatchError, "weights has 1"),
+        ({"weights": [1.0, -1.0]}, SampleWeightError, "is negative or NaN"),
+        ({"covariates": ["a", "b"]}, MomentsMismatchError, "2 name.* are given for 1 column"),
+        ({"order": 3}, MomentsMismatchError, "order is 1 or 2"),
+    ],
+    ids=["rows", "length", "negative", "names", "order"],
+)
+def test_rows_that_make_no_sense_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        GroupMoments.from_rows(**{"group": ["a", "b"], "rows": [[1.0], [2.0]], **arguments})
+
+
+def test_nulls_of_every_kind_are_one_level():
+    moments = GroupMoments.from_rows([np.nan, None, float("nan"), "a"], np.ones((4, 1)))
+    assert moments.levels.tolist() == ["a", None]
+
+
+@pytest.mark.parametrize("operation", ["__add__", "__sub__"])
+def test_moments_and_numbers_do_not_mix(operation):
+    moments = GroupMoments.from_rows(["a"], [[1.0]])
+    assert getattr(moments, operation)(1) is NotImplemented

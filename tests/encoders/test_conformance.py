@@ -8,9 +8,26 @@ import pytest
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from sufrep import (
+    ContrastEncoder,
+    FisherEncoder,
+    LowRankEncoder,
+    MeansEncoder,
+    MNLEncoder,
+    SparseLowRankEncoder,
+)
 from sufrep.encoders import METHODS, make_encoder
 
-ENCODERS = [make_encoder(method, group) for method in METHODS for group in (None, 0)]
+VARIANTS = [
+    MNLEncoder(0, solver="lda"),
+    MNLEncoder(0, standardize=False),
+    ContrastEncoder(0, sparse_output=True),
+    LowRankEncoder(0, standardize=False),
+    SparseLowRankEncoder(0, center=False),
+    MeansEncoder(0, remainder="drop"),
+    FisherEncoder(0, target_type="continuous"),
+]
+ENCODERS = [make_encoder(method, group) for method in METHODS for group in (None, 0)] + VARIANTS
 
 
 # One check fits a frame of numbers: without a named group there is nothing to encode, as the warning says.

@@ -275,3 +275,12 @@ def test_the_same_class_in_another_type_is_the_same_class():
         FisherEncoder(0).partial_fit(rows, np.array([1, 2, 3])).partial_fit(rows, np.array([1.0, 2.0, 3.0]))
     )
     assert encoder.representations_["x0"].values.shape == (3, 3)
+
+
+def test_folds_that_are_refused_leave_the_encoder_as_it_was():
+    encoder = FisherEncoder(0).fit([["a"], ["b"]], [1.5, 0.5])
+    expected = encoder.transform([["a"], ["b"]])
+    encoder.set_params(cv=[([0], [1])])
+    with pytest.raises(errors.SplitError, match="in none"):
+        encoder.fit_transform([["a"], ["b"]], [0.5, 1.5])
+    np.testing.assert_array_equal(encoder.transform([["a"], ["b"]]), expected)

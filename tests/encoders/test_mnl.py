@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from sufrep import MNLEncoder
+from sufrep.encoders._mnl import StackedColumns
+from sufrep.solvers.multinomial import fit_multinomial
 
 
 def shops(seed: int, n: int = 150, n_levels: int = 4, units: Any = (1.0, 10.0, 0.1)) -> pd.DataFrame:
@@ -218,3 +220,21 @@ def test_levels_that_a_line_separates_stay_finite_under_the_penalty():
     found = coefficients(MNLEncoder("shop").fit(rows))
     assert 0 < found[1, 1] < 10
     np.testing.assert_allclose(found[0], -found[1], atol=1e-5)
+
+
+def test_columns_are_stacked_block_by_block_with_nulls_filled():
+    columns = [np.array([1.0, np.nan, 3.0]), np.array([True, False, True])]
+    rows = StackedColumns(columns, fill=np.array([9.0, 9.0]))
+    assert rows.shape == (3, 2)
+    np.testing.assert_array_equal(rows[1:3], [[9.0, 0.0], [3.0, 1.0]])
+    np.testing.assert_array_equal(rows[:], [[1.0, 1.0], [9.0, 0.0], [3.0, 1.0]])
+
+
+def test_the_solver_takes_blocks_of_rows_as_it_takes_an_array():
+    rng = np.random.default_rng(0)
+    rows, codes = rng.normal(size=(200, 3)), np.arange(200) % 5
+    stacked = StackedColumns(list(rows.T), fill=np.zeros(3))
+    for single in (True, False):
+        expected = fit_multinomial(rows, codes, 5, single_precision=single)
+        found = fit_multinomial(stacked, codes, 5, single_precision=single)
+        np.testing.assert_allclose(found.slopes, expected.slopes, atol=1e-12)

@@ -454,3 +454,16 @@ def test_values_that_cannot_be_levels_are_refused_by_column(kind):
 def test_a_list_of_rows_keeps_numbers_beside_text():
     result = MeansEncoder(0).fit_transform([["a", 1.0], ["b", 2.0], ["a", 3.0]])
     assert result.tolist() == [[1, 2], [2, 2], [3, 2]]
+
+
+def test_levels_that_are_simply_new_do_not_warn():
+    encoder = MeansEncoder("g").fit(pd.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0]}))
+    found = encoder.transform(pd.DataFrame({"g": ["c", "d"], "x": [1.0, 2.0]}))
+    np.testing.assert_array_equal(found[:, 1], [1.5, 1.5])
+
+
+@pytest.mark.parametrize("spelling", ["98178.0", " 98178", "098178"])
+def test_levels_that_are_spelt_differently_warn(spelling):
+    encoder = MeansEncoder("g").fit(pd.DataFrame({"g": ["98178", "98125"], "x": [1.0, 2.0]}))
+    with pytest.warns(UnseenLevelsWarning, match="read the column in the same way"):
+        encoder.transform(pd.DataFrame({"g": [spelling, "1"], "x": [1.0, 2.0]}))

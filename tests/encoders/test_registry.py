@@ -349,3 +349,29 @@ def test_a_group_whose_levels_have_no_weight_is_refused(method):
     encoder = make_encoder(method, "shop", missing="prior")
     with pytest.raises(errors.NoLevelError, match="'shop' has no level"):
         encoder.fit(rows, [1.0, 2.0], sample_weight=[0.0, 1.0])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_row_of_weight_zero_may_hold_anything(method):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"shop": rng.choice(list("abc"), 40), "x": rng.normal(size=40), "z": rng.normal(size=40)}
+    )
+    weights, y = np.ones(40), rng.normal(size=40)
+    weights[3] = 0.0
+    expected = make_encoder(method, "shop").fit(rows.drop(index=3), np.delete(y, 3))
+    rows.loc[3, "x"] = np.inf
+    found = make_encoder(method, "shop").fit(rows, y, sample_weight=weights)
+    np.testing.assert_allclose(
+        found.representations_["shop"].values, expected.representations_["shop"].values, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("method", ["low_rank", "sparse_low_rank", "mnl"])
+def test_a_fit_without_groups_leaves_no_details_of_an_earlier_one(method):
+    rows = pd.DataFrame({"shop": list("aabb"), "x": [1.0, 2.0, 3.0, 5.0], "z": [0.0, 1.0, 0.5, 2.0]})
+    encoder = make_encoder(method, "shop").fit(rows)
+    details = {"singular_values_", "loadings_", "iterations_"}
+    assert details & vars(encoder).keys()
+    encoder.set_params(group=None).fit(rows[["x", "z"]].to_numpy())
+    assert not details & vars(encoder).keys()

@@ -263,3 +263,15 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingDependencyError, match="needs the package 'pandas', which is not installed"):
         frame_from_columns({"level": ["a"]}, ["pandas"])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [([1, 2.5, None], "numeric"), ([True, None], "numeric"), (["a", 1], "text"), ([{"a": 1}, 2], "other")],
+)
+def test_objects_of_pandas_are_what_they_hold(values, kind):
+    table = FrameTable.from_native(pd.DataFrame({"x": pd.Series(values, dtype=object)}))
+    assert table.kind(0) == kind
+    if kind == "numeric":
+        expected = [np.nan if value is None else float(value) for value in values]
+        np.testing.assert_array_equal(table.numbers(0), expected)

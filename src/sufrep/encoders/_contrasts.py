@@ -29,9 +29,10 @@ class ContrastEncoder(GroupEncoder):
     Parameters
     ----------
     {common parameters}
-    coding : {"one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"}
+    coding : {"one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"}, \
+            default="one_hot"
         one_hot has the first level as its reference, as in the paper.
-    sparse_output : bool
+    sparse_output : bool, default=False
         Return a sparse matrix; of one_hot only, the others have no zeros to leave out. A level never seen
         is a full row, the shares of all levels, so many of them make the matrix large.
 

@@ -42,13 +42,13 @@ class FisherEncoder(GroupEncoder):
     Parameters
     ----------
     {common parameters}
-    cv : int, splitter or iterable of (train, test)
+    cv : int, splitter or iterable of (train, test), default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
-    target_type : {"auto", "continuous", "binary", "multiclass"}
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes. The first chunk
         of ``partial_fit`` decides; name the type there.
-    random_state : int
-        Seed of the shuffling.
+    random_state : int, default=0
+        Seed of the shuffling of ``cv=int``.
 
     Attributes
     ----------

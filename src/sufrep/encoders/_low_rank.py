@@ -32,13 +32,13 @@ class LowRankEncoder(GroupEncoder):
     Parameters
     ----------
     {common parameters}
-    n_components : int or "auto"
+    n_components : int or "auto", default="auto"
         Number k of vectors, at most the number of covariates; those beyond the number of levels are
-        zero. "auto" counts the singular values that stand above noise: where levels do not differ,
-        the means, whitened by the covariance within levels and scaled by the square root of the
-        level's weight, are standard normal noise, whose largest singular value is known (the
-        Tracy–Widom law, 95 % quantile). It needs no target; at least one component is kept.
-    standardize : bool
+        zero. "auto" counts the singular values that stand above noise: where levels do not differ and lie
+        at zero, the means, divided by their standard errors, are standard normal noise, and Johnstone's
+        (2008) largest-root law tells which singular value 5 % of such samples exceed. It needs no target;
+        at least one component is kept.
+    standardize : bool, default=True
         Divide each covariate by its pooled standard deviation within levels first, so that the
         result does not depend on units.
 

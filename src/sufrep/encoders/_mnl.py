@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -20,7 +21,7 @@ from sufrep.solvers.scales import overall_scale, within_freedom
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Floats
+    from sufrep._arrays import Array, Codes, Floats
     from sufrep.encoders._layout import Column, Group
     from sufrep.moments import GroupMoments
 
@@ -41,16 +42,17 @@ class MNLEncoder(GroupEncoder):
     Parameters
     ----------
     {common parameters}
-    solver : {"lbfgs", "lda"}
+    solver : {"lbfgs", "lda"}, default="lbfgs"
         "lbfgs" solves the problem above exactly, from the rows. "lda" takes the closed form that holds
         where covariates are normal with one covariance within all levels; it needs the moments only,
         so it is much faster and has ``partial_fit``. There ``penalty`` is the number of made-up rows
         that pull the covariance within levels towards a diagonal one.
-    penalty : float
-    standardize : bool
+    penalty : float, default=1.0
+        Of the slopes, for "lbfgs"; made-up rows, for "lda".
+    standardize : bool, default=True
         Penalise the slopes of covariates divided by their standard deviation, so that the result does
         not depend on units.
-    max_iter : int
+    max_iter : int, default=1000
         Most iterations of "lbfgs".
 
     Attributes
@@ -143,9 +145,9 @@ class MNLEncoder(GroupEncoder):
     def _solve(
         self, moments: GroupMoments, rows: Rows, scale: Floats, suffixes: list[Suffix]
     ) -> tuple[Floats, list[Suffix], dict[str, Any]]:
-        matrix, codes, weights = complete_rows(moments, rows)
+        stacked, codes, weights = complete_rows(moments, rows)
         result = fit_multinomial(
-            matrix,
+            stacked,
             codes,
             moments.n_levels,
             penalty=self.penalty,
@@ -162,16 +164,41 @@ class MNLEncoder(GroupEncoder):
         return np.column_stack([result.intercepts, result.slopes]), suffixes, {"iterations_": result.n_iter}
 
 
-def complete_rows(moments: GroupMoments, rows: Rows) -> tuple[Floats, Any, Floats | None]:
-    """Return the rows that count as a matrix (n, p) with nulls at their mean, codes and weights."""
-    matrix = np.column_stack(list(rows.columns)).astype(np.float64, copy=False)
-    null = np.isnan(matrix)
-    if null.any():
-        matrix = np.where(null, moments.overall_mean(), matrix)
+@dataclass(frozen=True, slots=True, eq=False)
+class StackedColumns:
+    """Columns as rows (n, p), nulls filled; blocks are stacked when asked for, so that no copy is held."""
+
+    columns: Sequence[Array]
+    fill: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return len(self.columns[0]), len(self.columns)
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        """Type of the blocks."""
+        return np.dtype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __getitem__(self, part: slice) -> Floats:
+        block = np.empty((len(range(*part.indices(len(self)))), len(self.columns)))
+        for j, column in enumerate(self.columns):
+            block[:, j] = column[part]
+            block[np.isnan(block[:, j]), j] = self.fill[j]
+        return block
+
+
+def complete_rows(moments: GroupMoments, rows: Rows) -> tuple[StackedColumns, Codes, Floats | None]:
+    """Return the rows that count, with nulls at their mean, and their codes and weights."""
     counts = rows.codes >= 0
     if rows.weights is not None:
         counts &= rows.weights > 0
     if counts.all():
-        return matrix, rows.codes, rows.weights
+        return StackedColumns(list(rows.columns), moments.overall_mean()), rows.codes, rows.weights
+    columns = [column[counts] for column in rows.columns]
     weights = None if rows.weights is None else rows.weights[counts]
-    return matrix[counts], rows.codes[counts], weights
+    return StackedColumns(columns, moments.overall_mean()), rows.codes[counts], weights

@@ -26,9 +26,10 @@ class PermutationEncoder(GroupEncoder):
     Parameters
     ----------
     {common parameters}
-    n_permutations : int
-    random_state : int
-        Seed of the orders.
+    n_permutations : int, default=1
+        Number of orders, a column each.
+    random_state : int, default=0
+        Seed of the orders; an integer, so that chunks and files give what one fit gives.
 
     Attributes
     ----------

@@ -36,20 +36,20 @@ class SparseLowRankEncoder(GroupEncoder):
     Parameters
     ----------
     {common parameters}
-    n_components : int or "auto"
+    n_components : int or "auto", default="auto"
         Number of combinations; "auto" as in `LowRankEncoder`, of the centred means where they are centred.
-    alpha : float
+    alpha : float, default=0.001
         The L1 penalty as a share of the smallest one that makes every loading zero, from 0 to 1.
-    ridge : float
+    ridge : float, default=0.01
         The ridge penalty as a share of the mean square of the covariate means.
-    standardize : bool
+    standardize : bool, default=True
         Divide each covariate by its pooled standard deviation within levels first.
-    center : bool
+    center : bool, default=True
         Take the mean over the levels off the means first. The paper does not; but where covariates lie
         far from zero, the common mean is all that the largest penalty and the ridge then see, and every
         component but the first is zero. Sufficiency is untouched: P(L | g) sums to 1, so that vectors
         known up to a constant are enough.
-    max_iter : int
+    max_iter : int, default=1000
         Most rounds of the alternating minimisation.
 
     Attributes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
@@ -41,8 +41,24 @@ class MultinomialFit:
     converged: bool
 
 
+class RowBlocks(Protocol):
+    """Rows (n, n_covariates) in double precision that need not be held: a slice of them is an array."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of covariates."""
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        """Double precision."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> Floats: ...
+
+
 def fit_multinomial(
-    rows: Floats,
+    rows: Floats | RowBlocks,
     codes: Codes,
     n_levels: int,
     *,
@@ -58,7 +74,7 @@ def fit_multinomial(
 
     Parameters
     ----------
-    rows : ndarray of shape (n, n_covariates)
+    rows : ndarray or RowBlocks of shape (n, n_covariates)
     codes : ndarray of shape (n,)
         Level of each row, in [0, n_levels). Every level has a row.
     n_levels : int
@@ -71,7 +87,7 @@ def fit_multinomial(
         Where to start, such as the fit for a penalty nearby.
     tol : float, optional
         Stop at a gradient g with gᵀH⁻¹g, about twice what the criterion can still fall, of at most tol²·Σw.
-        By default 1e-10; in single precision 1e-5, which is the minimum up to about 1e-8 of it.
+        By default 1e-10; in single precision 1e-5, which as a rule leaves less than 1e-8 of the criterion.
     max_iter : int
     single_precision : bool, optional
         Do most iterations on a copy of the rows in single precision. The last use the rows given, and meet
@@ -86,6 +102,8 @@ def fit_multinomial(
     with blas.limit(limits=1):
         weights = np.ones(len(rows)) if weights is None else weights
         scale = np.ones(rows.shape[1]) if scale is None else scale
+        if not single:
+            rows = rows[:]
         loss = _find_loss(rows, codes, n_levels, weights, scale, penalty, n_threads)
         search = _Search(loss, start)
         if single:
@@ -97,27 +115,38 @@ def fit_multinomial(
 
 
 def _find_loss(
-    rows: Floats, codes: Codes, n_levels: int, weights: Floats, scale: Floats, penalty: float, n_threads: int
+    rows: Floats | RowBlocks,
+    codes: Codes,
+    n_levels: int,
+    weights: Floats,
+    scale: Floats,
+    penalty: float,
+    n_threads: int,
 ) -> _Loss:
-    centre = weights @ rows / weights.sum()
+    n, p = rows.shape
+    centre = np.sum([weights[part] @ rows[part] for part in _blocks(0, n, p)], axis=0) / weights.sum()
     variance, axes = _principal_axes(rows, centre, scale, weights)
     if penalty == 0:
         # Nothing would hold slopes along which no row varies: test_collinear_covariates_without_a_penalty.
         kept = variance > 1e-13 * variance.max(initial=0.0)
         variance, axes = variance[kept], axes[:, kept]
-    lift, sums = axes / scale[:, None], np.empty((n_levels, rows.shape[1]))
-    for j, middle in enumerate(centre):
-        sums[:, j] = np.bincount(codes, weights * (rows[:, j] - middle), n_levels)
+    lift, sums = axes / scale[:, None], np.zeros((n_levels, p))
+    for part in _blocks(0, n, p):
+        weighted = (rows[part] - centre) * weights[part, None]
+        for j, values in enumerate(weighted.T):
+            sums[:, j] += np.bincount(codes[part], values, n_levels)
     observed = np.column_stack([sums @ lift, np.bincount(codes, weights, n_levels)])
     return _Loss(rows, weights, centre, lift, variance, observed, np.zeros(len(rows)), penalty, n_threads)
 
 
-def _principal_axes(rows: Floats, centre: Floats, scale: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _principal_axes(
+    rows: Floats | RowBlocks, centre: Floats, scale: Floats, weights: Floats
+) -> tuple[Floats, Floats]:
     """Variances of the rows in units of ``scale``, (n_axes,), and orthonormal axes (n_covariates, n_axes)."""
     n, p = rows.shape
     if p > n:
         root = np.sqrt(weights / weights.sum())[:, None]
-        _, lengths, axes = np.linalg.svd(root * (rows - centre) / scale, full_matrices=False)
+        _, lengths, axes = np.linalg.svd(root * (rows[:] - centre) / scale, full_matrices=False)
         return lengths**2, axes.T
     scatter = np.zeros((p, p))
     for part in _blocks(0, n, p):
@@ -142,7 +171,7 @@ class _Loss:
     overflow as the usual maximum does, and saves two passes over rows times levels.
     """
 
-    rows: Array  # (n, n_columns), whose precision is that of all large arrays
+    rows: Array | RowBlocks  # (n, n_columns), whose precision is that of all large arrays
     weights: Floats  # (n,)
     centre: Floats  # (n_columns,)
     lift: Floats  # (n_columns, n_axes): rows less the centre, times this, are rows along the axes
