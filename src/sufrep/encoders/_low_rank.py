@@ -138,7 +138,10 @@ def count_components(
         covariance = within_covariance(moments) / np.outer(scale, scale)
         mean = moments.filled_mean()
         if center:
+            rounding = 1e-12 * np.abs(mean).max(axis=0)
             mean = mean - moments.weight @ mean / moments.total_weight
+            # What is left of a covariate that does not vary must not pass for a component.
+            mean = np.where(np.abs(mean) > rounding, mean, 0.0)
         return n_components_above_noise(mean / scale, moments.weight, covariance)
     if n_components > n_covariates:
         raise TooManyComponentsError(n_components, n_covariates)
