@@ -40,6 +40,7 @@ class FrameTable:
 
     frame: nw.DataFrame[Any]
     names: tuple[str, ...]
+    dtypes: tuple[nw.dtypes.DType, ...]
 
     @classmethod
     def from_native(cls, X: Any) -> Self:
@@ -54,7 +55,7 @@ class FrameTable:
         if not all(isinstance(name, str) for name in names):
             # pandas may name columns by numbers; scikit-learn then calls them by their positions.
             names = tuple(f"x{j}" for j in range(len(names)))
-        return cls(frame, names)
+        return cls(frame, names, tuple(frame.schema.values()))
 
     @property
     def n_rows(self) -> int:
@@ -71,7 +72,7 @@ class FrameTable:
 
     def kind(self, position: int) -> Kind:
         """Tell numbers (booleans too) from text (categories too) from the rest, such as dates."""
-        dtype = self._series(position).dtype
+        dtype = self.dtypes[position]
         if dtype.is_numeric() or dtype == nw.Boolean:
             return "numeric"
         if dtype == nw.Object:
@@ -88,7 +89,7 @@ class FrameTable:
 
     def dtype(self, position: int) -> str:
         """Name the type of a column."""
-        return str(self._series(position).dtype)
+        return str(self.dtypes[position])
 
     def numbers(self, position: int) -> Array:
         """Return a numeric column as an array, NaN for null; a view where the library allows it."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+from joblib import cpu_count
 from scipy import sparse
 
 from sufrep.errors import SparseOutputError
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
     from sufrep._frames._factorize import Factorized
 
 Kind = Literal["numeric", "text", "other"]
-# Rows that are written together, so that both halves of the output are still in the cache.
-_CHUNK = 1 << 12
+# Rows that one thread writes at a time.
+_CHUNK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,17 +92,16 @@ def dense(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) -> Ar
     numeric = all(block.dtype.kind in "biuf" for block in blocks)
     width = sum(block.shape[1] for block in blocks) + sum(len(lookup.names) for lookup in lookups)
     result = np.empty((n_rows, width), dtype=np.float64 if numeric else object)
-    for start in range(0, n_rows, _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        left = 0
-        for block in blocks:
-            right = left + block.shape[1]
-            result[rows, left:right] = block[rows]
-            left = right
-        for lookup in lookups:
-            right = left + len(lookup.names)
-            result[rows, left:right] = lookup.taken(rows)
-            left = right
+
+    def write(start: int) -> None:
+        rows, left = slice(start, start + _CHUNK), 0
+        for part in (*(block[rows] for block in blocks), *(lookup.taken(rows) for lookup in lookups)):
+            result[rows, left : left + part.shape[1]] = part
+            left += part.shape[1]
+
+    # Most of the time goes into memory that is touched for the first time, which threads share.
+    with ThreadPoolExecutor(min(cpu_count(), max(1, n_rows // _CHUNK))) as pool:
+        list(pool.map(write, range(0, n_rows, _CHUNK)))
     return result
 
 
