@@ -7,6 +7,7 @@ Wager, *Sufficient Representations for Categorical Variables*).
 
 from __future__ import annotations
 
+from sufrep._simulate import Simulation, simulate
 from sufrep.encoders import (
     ContrastEncoder,
     FisherEncoder,
@@ -32,7 +33,9 @@ __all__ = [
     "MeansEncoder",
     "PermutationEncoder",
     "Representation",
+    "Simulation",
     "SparseLowRankEncoder",
     "load",
     "make_encoder",
+    "simulate",
 ]

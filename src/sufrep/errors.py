@@ -24,6 +24,7 @@ class SufrepError(Exception):
 
 def _restored(kind: type[SufrepError], args: tuple[Any, ...], state: dict[str, Any]) -> SufrepError:
     error = kind.__new__(kind, *args)
+    error.args = args  # OSError's __new__ leaves them to __init__, which is not run again
     error.__dict__.update(state)
     return error
 
@@ -307,6 +308,54 @@ class UnknownGroupError(SufrepError, KeyError):
     def __str__(self) -> str:
         # KeyError would print the text with quotes and escapes.
         return self._text
+
+
+class InvalidParameterError(SufrepError, ValueError):
+    """A parameter of a function has a value that it cannot take."""
+
+    def __init__(self, parameter: str, value: object, expected: str) -> None:
+        super().__init__(f"{parameter} is {value!r}.\nHint: {parameter} is {expected}.")
+
+
+class StoreError(SufrepError, OSError):
+    """Results of experiments cannot be stored, or a store cannot be read."""
+
+    def __init__(self, path: object, what: str, hint: str) -> None:
+        super().__init__(f"The store {str(path)!r} {what}.\nHint: {hint}")
+
+
+class DataNotFoundError(SufrepError, FileNotFoundError):
+    """The folder or the file of a data set is not there, or no folder is named."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
+
+
+class DataContentError(SufrepError, ValueError):
+    """The table of a data set does not hold what its preparation expects."""
+
+    def __init__(self, where: str, what: str, hint: str) -> None:
+        super().__init__(f"{where} {what}\nHint: {hint}")
+
+
+class DownloadError(SufrepError, ConnectionError):
+    """A data set cannot be fetched from OpenML."""
+
+    def __init__(self, data_id: int, reason: object, file: str) -> None:
+        super().__init__(
+            f"Data set {data_id} could not be fetched from OpenML: {reason}.\n"
+            f"Hint: look at the connection, or save {file!r} in a folder and name it with data_dir."
+        )
+
+
+class MissingPandasError(SufrepError, ImportError):
+    """Pandas is needed, which no extra of this package brings."""
+
+    def __init__(self, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package 'pandas', which is not installed.\n"
+            "Hint: pip install pandas, or read the file from a folder (source='folder')."
+        )
 
 
 class MissingDependencyError(SufrepError, ImportError):

@@ -1,0 +1,125 @@
+"""Trials in parallel; each that is finished goes to the store at once."""
+
+from __future__ import annotations
+
+import platform
+import warnings
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+from joblib import Parallel, delayed, parallel_config
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from sufrep._paper.methods import Learner, evaluate
+from sufrep._paper.plan import SimulationTrial
+from sufrep._paper.samples import real_sample, simulated_sample
+from sufrep._paper.store import Store, trial_key
+from sufrep.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sufrep._paper.plan import Plan, Settings, Trial
+
+_REPORTED_PACKAGES = ("sufrep", "numpy", "scipy", "scikit-learn", "xgboost", "econml")
+
+
+def run_trial(trial: Trial, settings: Settings) -> dict[str, Any]:
+    """Run one trial on one thread; the record is the trial, its result and its time."""
+    start = perf_counter()
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Sparse low rank at the smallest alpha may stop early; thousands of trials must not say so each time.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        sample = (
+            simulated_sample(trial, settings)
+            if isinstance(trial, SimulationTrial)
+            else real_sample(trial, settings)
+        )
+        learner = Learner(trial.model, settings.n_trees, trial.seed)
+        result = evaluate(sample, trial.method, learner, k_index_bug=trial.k_index_bug)
+    return {**asdict(trial), **asdict(result), "seconds": round(perf_counter() - start, 3)}
+
+
+def run_plan(
+    plan: Plan,
+    store: Store,
+    *,
+    n_jobs: int = 1,
+    backend: Literal["loky", "dask"] = "loky",
+    scheduler: str | None = None,
+    command: str = "",
+    on_start: Callable[[int, int], None] | None = None,
+    on_finished: Callable[[dict[str, Any]], None] | None = None,
+) -> int:
+    """Run what the store does not hold yet.
+
+    Parameters
+    ----------
+    plan : SimulationPlan or EmpiricalPlan
+    store : Store
+        Of the plan's experiment.
+    n_jobs : int, default=1
+        Trials that run side by side.
+    backend : {"loky", "dask"}, default="loky"
+        Processes of this machine, or the workers of a Dask cluster.
+    scheduler : str or None
+        Address of the cluster; None starts one of processes on this machine.
+    command : str
+        Kept in the store, for those who ask where the numbers come from.
+    on_start : callable or None
+        Called with the number of trials to do, and of those found done.
+    on_finished : callable or None
+        Called with each record, after it is safely stored.
+
+    Returns
+    -------
+    int
+        Number of trials that were run.
+    """
+    with store.writing(plan.settings.identity()) as writer:
+        done = {trial_key(record) for record in store.records()}
+        trials = plan.trials()
+        todo = [trial for trial in trials if trial_key(asdict(trial)) not in done]
+        if on_start:
+            on_start(len(todo), len(trials) - len(todo))
+        if not todo:
+            return 0
+        writer.append_run(command, versions())
+        with _workers(n_jobs, backend, scheduler):
+            calls = (delayed(run_trial)(trial, plan.settings) for trial in todo)
+            for record in Parallel(return_as="generator_unordered", batch_size=1)(calls):
+                writer.append(record)
+                if on_finished:
+                    on_finished(record)
+    return len(todo)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that results may depend on, where they are installed."""
+    found = {"python": platform.python_version()}
+    for package in _REPORTED_PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@contextmanager
+def _workers(n_jobs: int, backend: str, scheduler: str | None) -> Iterator[None]:
+    """Where joblib sends the trials."""
+    if backend == "loky":
+        with parallel_config(backend="loky", n_jobs=n_jobs, inner_max_num_threads=1):
+            yield
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingDependencyError("distributed", "The backend 'dask'", "dask") from error
+    options = {"address": scheduler} if scheduler else {"n_workers": n_jobs, "threads_per_worker": 1}
+    with Client(**options), parallel_config(backend="dask"):
+        yield

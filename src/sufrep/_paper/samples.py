@@ -1,0 +1,93 @@
+"""What a trial works on: rows, split into training and test, and the truth where it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sufrep._simulate import simulate
+from sufrep._splits import level_folds
+from sufrep.datasets import load_dataset
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Codes, Floats, Mask
+    from sufrep._paper.plan import EmpiricalTrial, Settings, SimulationTrial
+    from sufrep.datasets import Dataset
+
+# A fifth of the rows of each level is tested: the paper's 80/20 split.
+_SIMULATION_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """What only the maker of a sample knows: ψ(g) of each row, and E[Y|x, g]."""
+
+    state_probabilities: Floats
+    conditional_mean: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Covariates, levels and target of all rows, and which of them are tested.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, p)
+    codes : ndarray of int, shape (n,)
+    y : ndarray, shape (n,)
+    test : ndarray of bool, shape (n,)
+    truth : Truth or None
+    """
+
+    X: Floats
+    codes: Codes
+    y: Floats
+    test: Mask
+    truth: Truth | None = None
+
+    @property
+    def table(self) -> Floats:
+        """Covariates and, as last column, the code of the level; (n, p + 1)."""
+        return np.column_stack([self.X, self.codes])
+
+    def inner(self, n_folds: int, seed: int) -> list[Sample]:
+        """The training rows, split again; nothing of the test rows is in them."""
+        rows = ~self.test
+        X, codes, y = self.X[rows], self.codes[rows], self.y[rows]
+        folds = level_folds(codes, n_folds, seed)
+        return [Sample(X, codes, y, test=folds == fold) for fold in range(n_folds)]
+
+
+def simulated_sample(trial: SimulationTrial, settings: Settings) -> Sample:
+    """Draw the sample of a trial: its seed draws the rows and the split."""
+    drawn = simulate(
+        trial.setup,
+        n=settings.n,
+        p=settings.p,
+        n_latent=trial.n_latent,
+        levels_per_latent=trial.levels_per_latent,
+        own_probability=settings.own_probability,
+        seed=trial.seed,
+    )
+    truth = Truth(drawn.state_probabilities[drawn.codes], drawn.conditional_mean)
+    test = level_folds(drawn.codes, _SIMULATION_FOLDS, trial.seed) == 0
+    return Sample(drawn.X, drawn.codes, drawn.y, test, truth)
+
+
+def real_sample(trial: EmpiricalTrial, settings: Settings) -> Sample:
+    """A data set, with one of its folds as test rows."""
+    data = _load(trial.dataset, settings.data_dir)
+    columns = data.columns()
+    levels = columns.pop(data.group)
+    codes = np.unique(levels.astype(str), return_inverse=True)[1]
+    X = np.column_stack(list(columns.values()))
+    return Sample(X, codes, data.y, test=level_folds(codes, settings.n_folds, trial.seed) == trial.fold)
+
+
+@lru_cache(maxsize=4)
+def _load(name: str, data_dir: str | None) -> Dataset:
+    # A worker runs many trials on the same few files.
+    return load_dataset(name, data_dir)

@@ -1,0 +1,200 @@
+"""From records to improvements over one-hot, with intervals and tests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from sufrep._paper.published import Cell, published_improvements, published_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Floats
+
+BASELINE = "one_hot"
+BUG_SUFFIX = " (k index)"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedImprovement:
+    """How much smaller the error of a method is than that of one-hot columns, in one cell of a figure.
+
+    Attributes
+    ----------
+    model, cell, method
+        The cell is (setup, n_latent, levels_per_latent). A method with the authors' slip has its own name.
+    mean, low, high : float
+        Mean over the seeds of 1 − MSE / MSE of one-hot, and its 95 % interval (Student); NaN for one seed.
+    mse : float
+        Mean error.
+    n_seeds : int
+        Seeds that have both this method and one-hot.
+    published : float or None
+        The bar of the paper's figure, where it has one.
+    """
+
+    model: str
+    cell: Cell
+    method: str
+    mean: float
+    low: float
+    high: float
+    mse: float
+    n_seeds: int
+    published: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EmpiricalImprovement:
+    """How much smaller the error of a method is than that of one-hot columns, on one data set.
+
+    Attributes
+    ----------
+    model, dataset, method : str
+    percent : float
+        100 (1 − mean MSE / mean MSE of one-hot) over all folds.
+    p_plain : float
+        The paper's paired t-test of the folds' errors, which takes them for independent.
+    p_corrected : float
+        The same with the variance of Nadeau and Bengio, which allows for training sets that overlap.
+    n_splits : int
+        Folds times repetitions.
+    published_percent, published_p : float or None
+    """
+
+    model: str
+    dataset: str
+    method: str
+    percent: float
+    p_plain: float
+    p_corrected: float
+    n_splits: int
+    published_percent: float | None
+    published_p: float | None
+
+
+def simulated_improvements(records: Sequence[dict[str, Any]]) -> list[SimulatedImprovement]:
+    """Improvement of every method in every cell; models, cells and methods as they first appear."""
+    published = published_improvements()
+    found = []
+    errors = _errors(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
+    for (model, *where), by_method in errors.items():
+        cell: Cell = tuple(where)
+        for method, ours in by_method.items():
+            if method == BASELINE:
+                continue
+            seeds, theirs = _paired(ours, by_method.get(BASELINE, {}))
+            if not len(seeds):
+                continue
+            shares = 1 - seeds / theirs
+            low, high = student_interval(shares)
+            bar = published.get((model, cell, method.removesuffix(BUG_SUFFIX)))
+            found.append(
+                SimulatedImprovement(
+                    model,
+                    cell,
+                    method,
+                    float(shares.mean()),
+                    low,
+                    high,
+                    float(seeds.mean()),
+                    len(shares),
+                    bar,
+                )
+            )
+    return found
+
+
+def empirical_improvements(records: Sequence[dict[str, Any]], n_folds: int) -> list[EmpiricalImprovement]:
+    """Improvement of every method on every data set, with both tests."""
+    published = published_tables()
+    found = []
+    errors = _errors(records, ("model", "dataset"), "seed", "fold")
+    for (model, dataset), by_method in errors.items():
+        for method, ours in by_method.items():
+            if method == BASELINE:
+                continue
+            mse, one_hot = _paired(ours, by_method.get(BASELINE, {}))
+            if not len(mse):
+                continue
+            plain, corrected = paired_p_values(one_hot - mse, n_folds)
+            paper = published.get((model, dataset, method.removesuffix(BUG_SUFFIX)), {})
+            found.append(
+                EmpiricalImprovement(
+                    model,
+                    dataset,
+                    method,
+                    100 * float(1 - mse.mean() / one_hot.mean()),
+                    plain,
+                    corrected,
+                    len(mse),
+                    paper.get("improvement_percent"),
+                    paper.get("p_value"),
+                )
+            )
+    return found
+
+
+def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval of a mean; NaN where one value says nothing about spread."""
+    if len(values) < 2:
+        return float("nan"), float("nan")
+    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * stats.sem(values)
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def paired_p_values(differences: Floats, n_folds: int) -> tuple[float, float]:
+    """Two-sided p-values of a mean difference over folds: the plain t-test's, and the corrected one's.
+
+    Parameters
+    ----------
+    differences : ndarray, shape (n_splits,)
+        One for each fold of each repetition.
+    n_folds : int
+        K: test sets are 1/(K − 1) of the training sets.
+
+    Returns
+    -------
+    plain, corrected : float
+        With J splits the variance factor is 1/J, and 1/J + 1/(K − 1) (Nadeau and Bengio 2003; Bouckaert and
+        Frank 2004); J − 1 degrees of freedom. NaN for one split; 1 where all differences are zero.
+    """
+    n_splits = len(differences)
+    if n_splits < 2:
+        return float("nan"), float("nan")
+    mean, variance = differences.mean(), differences.var(ddof=1)
+    if variance == 0:
+        p = 1.0 if mean == 0 else 0.0
+        return p, p
+    factors = (1 / n_splits, 1 / n_splits + 1 / (n_folds - 1))
+    plain, corrected = (
+        2 * float(stats.t.sf(abs(mean) / np.sqrt(factor * variance), n_splits - 1)) for factor in factors
+    )
+    return plain, corrected
+
+
+def method_name(record: dict[str, Any]) -> str:
+    """The name under which a record is summarised; the slip makes it another method."""
+    return f"{record['method']}{BUG_SUFFIX * record['k_index_bug']}"
+
+
+def _errors(
+    records: Sequence[dict[str, Any]], where: Sequence[str], *split: str
+) -> dict[tuple[Any, ...], dict[str, dict[tuple[Any, ...], float]]]:
+    """Errors by place, method and split."""
+    found: dict[Any, dict[str, dict[Any, float]]] = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        place, part = tuple(record[name] for name in where), tuple(record[name] for name in split)
+        found[place][method_name(record)][part] = record["mse"]
+    return found
+
+
+def _paired(ours: dict[Any, float], baseline: dict[Any, float]) -> tuple[Floats, Floats]:
+    """The errors of both in the splits that both have."""
+    splits = sorted(ours.keys() & baseline.keys())
+    return np.array([ours[split] for split in splits]), np.array([baseline[split] for split in splits])

@@ -1,0 +1,49 @@
+"""Folds that keep every level on the training side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Codes
+
+# The fold of rows that are never tested.
+ALWAYS_TRAINING = -1
+
+
+def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
+    """Deal the shuffled rows of each level round-robin over the folds.
+
+    Every level with at least `n_folds` rows is tested in each fold and known in each training part. Smaller
+    levels cannot be in all folds and stay in training; there scikit-learn's stratified splitters refuse, warn
+    or lose levels.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        The level of each row.
+    n_folds : int
+    seed : int
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        The fold in which each row is tested, ``ALWAYS_TRAINING`` for rows of small levels. Sizes of folds
+        differ by one at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> level_folds(np.array([0, 0, 0, 1, 0, 2, 2]), n_folds=2, seed=0)
+    array([ 0,  0,  1, -1,  1,  0,  1])
+    """
+    codes = np.asarray(codes)
+    shuffled = np.random.default_rng(seed).permutation(len(codes))
+    # Rows of one level side by side, in random order. Dealing goes on where the last level ended.
+    by_level = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    large = np.bincount(codes)[codes[by_level]] >= n_folds
+    folds = np.full(len(codes), ALWAYS_TRAINING)
+    folds[by_level[large]] = np.arange(large.sum()) % n_folds
+    return folds

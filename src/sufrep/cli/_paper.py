@@ -1,0 +1,233 @@
+"""``sufrep paper``: the paper's experiments."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from sufrep.cli._arguments import SeveralValues
+from sufrep.cli._progress import progress
+
+if TYPE_CHECKING:
+    from sufrep._paper.plan import Plan
+
+app = typer.Typer(
+    help="Run the experiments of the paper, draw its figures and print its tables.", no_args_is_help=True
+)
+
+
+class Backend(StrEnum):
+    """Where trials run: processes of this machine, or a Dask cluster."""
+
+    loky = "loky"
+    dask = "dask"
+
+
+class Style(StrEnum):
+    """How tables are written."""
+
+    text = "text"
+    markdown = "markdown"
+    latex = "latex"
+
+
+DEFAULT_STORE = Path("paper_results")
+_SETUPS = ["global_linear", "latent_linear", "piecewise_linear"]
+StoreOption = Annotated[Path, typer.Option("--store", help="Folder of the results; made if it is not there.")]
+ModelsOption = Annotated[
+    list[str],
+    typer.Option("--models", help="forest (honest, econml), sklearn_forest, xgboost. Several in a row."),
+]
+MethodsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--methods",
+        help="Names of encoders, and drop; simulations also know oracle and bayes. The paper's if not given.",
+    ),
+]
+SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")]
+FirstSeedOption = Annotated[int, typer.Option("--first-seed", min=0, help="The seeds count from here.")]
+TreesOption = Annotated[int, typer.Option("--trees", min=4, help="Trees of a forest, a multiple of 4.")]
+JobsOption = Annotated[int, typer.Option("--jobs", help="Trials side by side; -1 is one for each core.")]
+BackendOption = Annotated[Backend, typer.Option("--backend", help="Processes, or a Dask cluster.")]
+SchedulerOption = Annotated[str | None, typer.Option("--scheduler", help="Address of the Dask cluster.")]
+BugOption = Annotated[
+    bool,
+    typer.Option("--k-index-bug", help="Take the index of the chosen k for k, as the authors' script did."),
+]
+
+
+@app.command(cls=SeveralValues)
+def simulations(
+    setups: Annotated[list[str], typer.Option("--setups", help="Setups, several in a row.")] = _SETUPS,
+    latent: Annotated[list[int], typer.Option("--latent", help="Hidden states, as in --latent 2 10.")] = [
+        2,
+        10,
+    ],
+    levels: Annotated[list[int], typer.Option("--levels", help="Levels of each state.")] = [50, 100],
+    models: ModelsOption = ["xgboost"],
+    methods: MethodsOption = None,
+    seeds: SeedsOption = 20,
+    first_seed: FirstSeedOption = 0,
+    n: Annotated[int, typer.Option("--n", min=100, help="Rows of a sample.")] = 10_000,
+    trees: TreesOption = 100,
+    k_index_bug: BugOption = False,
+    jobs: JobsOption = 2,
+    backend: BackendOption = Backend.loky,
+    scheduler: SchedulerOption = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Run the simulations of the paper's two figures.
+
+    A run that is stopped, also by kill -9, goes on where it was when the same command is given again.
+
+    Example: sufrep paper simulations --latent 10 --levels 50 100 --methods one_hot means --seeds 5
+    """
+    from sufrep._paper.plan import PAPER_METHODS, REFERENCES, Settings, SimulationPlan
+
+    plan = SimulationPlan(
+        setups=tuple(setups),  # type: ignore[arg-type]  # checked by the plan
+        n_latent=tuple(latent),
+        levels_per_latent=tuple(levels),
+        models=tuple(models),
+        methods=tuple(methods or PAPER_METHODS + REFERENCES),
+        seeds=range(first_seed, first_seed + seeds),
+        k_index_bug=k_index_bug,
+        settings=Settings(n=n, n_trees=trees),
+    )
+    _run(plan, store, jobs, backend, scheduler)
+
+
+@app.command(cls=SeveralValues)
+def empirical(
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Folder of the data; else $SUFREP_DATA.")
+    ] = None,
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option("--datasets", help="pakistan, ames, ames_full, king_county; all if not given."),
+    ] = None,
+    models: ModelsOption = ["forest", "xgboost"],
+    methods: MethodsOption = None,
+    seeds: SeedsOption = 1,
+    first_seed: FirstSeedOption = 0,
+    trees: TreesOption = 100,
+    k_index_bug: BugOption = False,
+    jobs: JobsOption = 2,
+    backend: BackendOption = Backend.loky,
+    scheduler: SchedulerOption = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Cross-validate the methods on the data sets of the paper's two tables.
+
+    Example: sufrep paper empirical --data-dir data --datasets ames king_county --models xgboost
+    """
+    from sufrep._paper.plan import PAPER_METHODS, EmpiricalPlan, Settings
+    from sufrep.datasets import DATASETS
+
+    plan = EmpiricalPlan(
+        datasets=tuple(datasets or DATASETS),
+        models=tuple(models),
+        methods=tuple(methods or PAPER_METHODS),
+        seeds=range(first_seed, first_seed + seeds),
+        k_index_bug=k_index_bug,
+        settings=Settings(data_dir=str(data_dir) if data_dir else None, n_trees=trees),
+    )
+    _run(plan, store, jobs, backend, scheduler)
+
+
+@app.command(cls=SeveralValues)
+def figures(
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("paper_figures"),
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--methods", help="The bars; the paper's and the references if not given."),
+    ] = None,
+) -> None:
+    """Draw the paper's figures from a store, beside the published bars: PNG, SVG and interactive HTML.
+
+    Example: sufrep paper figures --store results/paper --out docs/paper
+    """
+    from sufrep._paper.figures import draw_figures
+    from sufrep._paper.store import Store
+
+    for path in draw_figures(Store(store, "simulations"), out, methods):
+        typer.echo(path)
+
+
+@app.command()
+def tables(
+    store: StoreOption = DEFAULT_STORE,
+    style: Annotated[Style, typer.Option("--format", help="How to write them.")] = Style.text,
+    out: Annotated[Path | None, typer.Option("--out", help="A file; else they are printed.")] = None,
+) -> None:
+    """Print the paper's tables, and the numbers of its figures, from a store.
+
+    Example: sufrep paper tables --store results/paper --format latex --out tables.tex
+    """
+    from sufrep._paper.store import Store, write_text
+    from sufrep._paper.tables import all_tables
+
+    found = all_tables(Store(store, "simulations"), Store(store, "empirical"))
+    text = "\n".join(table.render(style.value) for table in found)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(out, text)
+        typer.echo(out)
+
+
+@app.command()
+def export(
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the CSV files.")] = Path("paper_csv"),
+) -> None:
+    """Write the results of a store as CSV files, which figures and tables can read in its place.
+
+    Example: sufrep paper export --store paper_results --out results/paper
+    """
+    from sufrep._paper.store import export_all
+
+    for path in export_all(store, out):
+        typer.echo(path)
+
+
+def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str | None) -> None:
+    from sufrep._paper.run import run_plan
+    from sufrep._paper.store import Store
+
+    console = Console()
+    store = Store(folder, plan.experiment)
+    with progress(f"paper {plan.experiment}") as bar:
+
+        def on_start(todo: int, done: int) -> None:
+            if done:
+                console.print(f"{done} of {done + todo} trials are already in {store.path}", highlight=False)
+            bar.start(todo)
+
+        def on_finished(record: dict[str, Any]) -> None:
+            bar.advance(f"{record.get('setup') or record['dataset']} {record['model']} {record['method']}")
+
+        n_run = run_plan(
+            plan,
+            store,
+            n_jobs=jobs,
+            backend=backend.value,
+            scheduler=scheduler,
+            command=_command(),
+            on_start=on_start,
+            on_finished=on_finished,
+        )
+    console.print(f"{n_run} trials run; results in {store.path}", highlight=False)
+
+
+def _command() -> str:
+    """The command as it was typed, without the place where the program lies."""
+    return shlex.join(["sufrep", *sys.argv[1:]])

@@ -1,0 +1,69 @@
+"""What a loader returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Array, Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """Covariates, one group column with many levels, and a target; no value is missing.
+
+    Attributes
+    ----------
+    name : str
+        Its name in :data:`sufrep.datasets.DATASETS`.
+    group : str
+        Name of the column with many levels.
+    target : str
+        Name of the target.
+    covariates : tuple of str, length p
+        Names of the covariates, in the order of the file.
+    X : ndarray, shape (n, p)
+        Covariates.
+    labels : ndarray of str, shape (n,)
+        The level of each row.
+    y : ndarray, shape (n,)
+        Target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sufrep.datasets import Dataset
+    >>> zips = np.array(["98178", "98125"])
+    >>> data = Dataset("two", "zipcode", "price", ("floors",), np.ones((2, 1)), zips, np.zeros(2))
+    >>> data
+    Dataset('two', n=2, p=1, group='zipcode' (2 levels), target='price')
+    >>> data.columns()
+    {'floors': array([1., 1.]), 'zipcode': array(['98178', '98125'], dtype='<U5')}
+    """
+
+    name: str
+    group: str
+    target: str
+    covariates: tuple[str, ...]
+    X: Floats
+    labels: Array
+    y: Floats
+
+    def __repr__(self) -> str:
+        n, p = self.X.shape
+        return (
+            f"Dataset({self.name!r}, n={n}, p={p}, group={self.group!r} ({self.n_levels} levels), "
+            f"target={self.target!r})"
+        )
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels of the group column."""
+        return len(np.unique(self.labels))
+
+    def columns(self) -> dict[str, Array]:
+        """The covariates, then the group column, for the frame of your choice (``pl.DataFrame(…)``)."""
+        return {**dict(zip(self.covariates, self.X.T, strict=True)), self.group: self.labels}
