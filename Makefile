@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers unit format picture bench lock clean
+.PHONY: help demo test lint types layers unit format pictures bench lock clean
 
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,8 +32,9 @@ format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-picture: demo ## Renew the picture of the README from the demo
-	@cp demo_output/improvement.png docs/improvement.png
+pictures: $(READY) ## Draw the figures of the README and docs from results/paper
+	@$(BIN)/sufrep paper figures --store results/paper --out docs/paper
+	@$(BIN)/sufrep paper tables --store results/paper --format markdown --out docs/paper/tables.md
 
 bench: $(READY) ## Measure speed and memory against peers (about 15 minutes)
 	@$(BIN)/python -m benchmarks

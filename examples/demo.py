@@ -19,37 +19,16 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from xgboost import XGBRegressor
 
-from sufrep import make_encoder
+from sufrep import make_encoder, simulate
 from sufrep.encoders import METHODS
 
 OUTPUT = Path(__file__).parents[1] / "demo_output"
 
 
-def simulate(seed: int, n: int = 10_000, p: int = 20, n_latent: int = 10, n_levels: int = 500) -> tuple:
-    """Draw the paper's *latent linear* setup: the slopes of the target differ by hidden state."""
-    rng = np.random.default_rng(seed)
-    latent = rng.integers(0, n_latent, n)
-    # A row is in a level of its state's own block with probability 0.9, else in any other.
-    block = np.where(rng.random(n) < 0.9, latent, (latent + rng.integers(1, n_latent, n)) % n_latent)
-    level = block * (n_levels // n_latent) + rng.integers(0, n_levels // n_latent, n)
-    level = rng.permutation(n_levels)[level]  # the order of the levels says nothing about their states
-    centres = np.zeros((n_latent, p))
-    for state in range(n_latent):
-        centres[state, rng.choice(p, 3, replace=False)] = rng.choice([-1.0, 1.0], 3)
-    toeplitz = 0.5 ** np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
-    covariates = centres[latent] + rng.multivariate_normal(np.zeros(p), toeplitz, n)
-    slopes = rng.choice([-1.0, 0.0, 1.0], (n_latent, p))
-    slopes /= np.linalg.norm(slopes, axis=1, keepdims=True)
-    intercepts = rng.laplace(0, 1 / np.sqrt(2), n_latent)
-    y = intercepts[latent] + (covariates * slopes[latent]).sum(axis=1) + rng.normal(size=n)
-    X = pd.DataFrame(covariates, columns=[f"x{j + 1}" for j in range(p)])
-    return X.assign(zipcode=pd.Categorical(level.astype(str))), y
-
-
 def evaluate(method: str, X: pd.DataFrame, y: np.ndarray) -> tuple[float, float, int, Pipeline]:
     """Fit one encoder with boosted trees; test error, seconds, columns added, and the pipeline."""
     parameters = {"n_components": 10} if method in ("low_rank", "sparse_low_rank") else {}
-    encoder = make_encoder(method, "zipcode", **parameters)
+    encoder = make_encoder(method, "group", **parameters)
     # One thread: two that wait for each other on a busy machine can take five times as long.
     model = XGBRegressor(n_estimators=60, max_depth=5, learning_rate=0.15, n_jobs=1, random_state=0)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0)
@@ -63,10 +42,11 @@ def evaluate(method: str, X: pd.DataFrame, y: np.ndarray) -> tuple[float, float,
 def main() -> None:
     """Run all methods, print the table, write the pictures."""
     console = Console()
-    X, y = simulate(seed=1)
+    sample = simulate("latent_linear", n_latent=10, levels_per_latent=50, seed=1)
+    X, y = pd.DataFrame(sample.columns()), sample.y
     console.print(
         f"[bold]sufrep demo[/bold]: {len(X):,} rows, {X.shape[1] - 1} covariates, "
-        f"{X['zipcode'].nunique()} levels that act through 10 hidden states (the paper's latent linear setup)"
+        f"{X['group'].nunique()} levels that act through 10 hidden states (the paper's latent linear setup)"
     )
     results = {}
     columns = (TextColumn("{task.description:18}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -104,7 +84,7 @@ def write_pictures(improvement: dict[str, float], pipeline: Pipeline) -> None:
         )
     )
     bars.properties(width=520).save(OUTPUT / "improvement.png", scale_factor=2)
-    pipeline[0].plot("zipcode").save(OUTPUT / "levels.png", scale_factor=2)
+    pipeline[0].plot("group").save(OUTPUT / "levels.png", scale_factor=2)
 
 
 if __name__ == "__main__":
