@@ -11,6 +11,7 @@ from sufrep._simulate import Simulation, simulate
 from sufrep.encoders import (
     ContrastEncoder,
     FisherEncoder,
+    LatentStateEncoder,
     LowRankEncoder,
     MeansEncoder,
     MNLEncoder,
@@ -28,6 +29,7 @@ __all__ = [
     "ContrastEncoder",
     "FisherEncoder",
     "GroupMoments",
+    "LatentStateEncoder",
     "LowRankEncoder",
     "MNLEncoder",
     "MeansEncoder",

@@ -54,11 +54,14 @@ class Representation:
         object.__setattr__(self, "_position", position)
 
     @classmethod
-    def from_values(cls, levels: Any, values: Any, columns: Iterable[str], *, weight: Any) -> Self:
-        """Build the table and its prior, the weighted mean of the level vectors."""
+    def from_values(
+        cls, levels: Any, values: Any, columns: Iterable[str], *, weight: Any, prior: Any = None
+    ) -> Self:
+        """Build the table; its prior is the weighted mean of the level vectors if none is given."""
         vectors: Any = values if sparse.issparse(values) else np.asarray(values, dtype=np.float64)
         weights = np.asarray(weight, dtype=np.float64)
-        prior = weights @ vectors / weights.sum()
+        if prior is None:
+            prior = weights @ vectors / weights.sum()
         return cls(as_levels(levels), vectors, tuple(columns), weights, prior)
 
     @property

@@ -6,6 +6,7 @@ from sufrep._warnings import NoGroupWarning, UnseenLevelsWarning
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._fisher import FisherEncoder
+from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mnl import MNLEncoder
@@ -18,6 +19,7 @@ __all__ = [
     "ContrastEncoder",
     "FisherEncoder",
     "GroupEncoder",
+    "LatentStateEncoder",
     "LowRankEncoder",
     "MNLEncoder",
     "MeansEncoder",

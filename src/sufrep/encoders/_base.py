@@ -22,7 +22,7 @@ from sufrep.encoders._display import describe_html, draw_levels, tabulate
 from sufrep.encoders._layout import merge_covariates, read_covariates, resolve_layout
 from sufrep.encoders._persistence import save_encoder
 from sufrep.encoders._reading import check_length, check_weights, look_up, read_group, read_table
-from sufrep.encoders._vectors import Rows, Vectors, name_columns, pool_rare, refuse_clashes
+from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns, pool_rare, refuse_clashes
 from sufrep.errors import NoCovariateError, NoLevelError, UnknownGroupError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
@@ -146,13 +146,13 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
         factors = [read_group(table, columns, self.missing) for columns in self.layout_.groups]
-        return self._append(table, self._look_up(factors))
+        return self._append(table, self._look_up(table, factors))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and transform the same rows; parameters as in ``fit``, result as in ``transform``."""
         table, factors = self._learn(X, y, sample_weight, reset=True)
-        return self._append(table, self._look_up(factors))
+        return self._append(table, self._look_up(table, factors))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the output columns.
@@ -236,6 +236,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         self._remember(layout, covariates, moments, learnt)
         return table, factors
 
+    def _given_out(self, suffixes: list[Suffix]) -> list[Suffix]:
+        """Columns that ``transform`` gives, from those of the levels' vectors; as a rule the same."""
+        return suffixes
+
     def _layout_of(self, table: Table) -> Layout:
         return resolve_layout(
             table,
@@ -279,11 +283,19 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Set the fitted attributes."""
         suffixes = {name: vectors.suffixes for name, vectors in learnt.items()}
         new = name_columns(layout, layout.names, suffixes, covariates)
-        refuse_clashes([layout.names[position] for position in layout.kept], new)
-        self.layout_, self.covariates_, self.suffixes_ = layout, covariates, suffixes
+        given = {name: self._given_out(vectors.suffixes) for name, vectors in learnt.items()}
+        refuse_clashes(
+            [layout.names[position] for position in layout.kept],
+            name_columns(layout, layout.names, given, covariates),
+        )
+        self.layout_, self.covariates_, self.suffixes_ = layout, covariates, given
         self.representations_ = {
             name: Representation.from_values(
-                moments[name].levels, vectors.values, new[name], weight=moments[name].weight
+                moments[name].levels,
+                vectors.values,
+                new[name],
+                weight=moments[name].weight,
+                prior=vectors.prior,
             )
             for name, vectors in learnt.items()
         }
@@ -308,7 +320,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         vectors = self._represent(kept, rows)
         return replace(vectors, values=vectors.values[place])
 
-    def _look_up(self, factors: Sequence[Factorized]) -> list[Lookup]:
+    def _look_up(self, table: Table, factors: Sequence[Factorized]) -> list[Lookup]:  # noqa: ARG002
+        """Find the new columns of every row."""
         return [
             look_up(representation, factor, representation.columns, name, self.unseen)
             for (name, representation), factor in zip(self.representations_.items(), factors, strict=True)

@@ -114,7 +114,7 @@ class FisherEncoder(GroupEncoder):
         folds = split_rows(self.cv, len(target.columns[0]), y, self.random_state)
         table, factors = self._learn(X, y, sample_weight, reset=True)
         weights = check_weights(sample_weight, table.n_rows)
-        full = self._look_up(factors)
+        full = self._look_up(table, factors)
         lookups = [
             self._cross_fitted(lookup, name, factor, target, weights, folds)
             for lookup, name, factor in zip(full, self.representations_, factors, strict=True)

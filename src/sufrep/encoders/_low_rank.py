@@ -13,6 +13,7 @@ from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.errors import TooManyComponentsError
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
 from sufrep.solvers.scales import within_covariance, within_scale
+from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,8 @@ class LowRankEncoder(GroupEncoder):
     standardize : bool, default=True
         Divide each covariate by its pooled standard deviation within levels first, so that the
         result does not depend on units.
+    shrinkage : {"auto"} or None, default=None
+        "auto" starts from the shrunken means of `MeansEncoder`.
 
     Attributes
     ----------
@@ -83,6 +86,7 @@ class LowRankEncoder(GroupEncoder):
         **GroupEncoder._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "standardize": ["boolean"],
+        "shrinkage": [StrOptions({"auto"}), None],
     }
 
     def __init__(
@@ -97,6 +101,7 @@ class LowRankEncoder(GroupEncoder):
         min_frequency: int | float | None = None,
         n_components: int | Literal["auto"] = "auto",
         standardize: bool = True,
+        shrinkage: Literal["auto"] | None = None,
     ) -> None:
         super().__init__(
             group,
@@ -109,29 +114,33 @@ class LowRankEncoder(GroupEncoder):
         )
         self.n_components = n_components
         self.standardize = standardize
+        self.shrinkage = shrinkage
 
     @property
     def _order(self) -> Literal[1, 2]:
-        return 2 if self.standardize or self.n_components == "auto" else 1
+        return 2 if self.standardize or self.shrinkage or self.n_components == "auto" else 1
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
-        matrix = means_matrix(moments, standardize=self.standardize)
+        matrix = means_matrix(moments, standardize=self.standardize, shrinkage=self.shrinkage)
         k = count_components(moments, self.n_components)
         result = left_singular_vectors(matrix, k)
         suffixes = [Suffix(f"u{j + 1}") for j in range(k)]
         return Vectors(result.vectors, suffixes, {"singular_values_": result.singular_values})
 
 
-def means_matrix(moments: GroupMoments, *, standardize: bool) -> Floats:
-    """The means of the levels, on the scale of the spread within them if asked for; (n_levels, p)."""
-    mean = moments.filled_mean()
+def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal["auto"] | None) -> Floats:
+    """The means of the levels, shrunk and in units of the spread within levels if asked; (n_levels, p)."""
+    mean = shrink_means(moments, estimate_means_prior(moments)) if shrinkage else moments.filled_mean()
     return mean / within_scale(moments) if standardize else mean
 
 
 def count_components(
     moments: GroupMoments, n_components: int | Literal["auto"], *, center: bool = False
 ) -> int:
-    """The number of components asked for, or the number that stand above noise."""
+    """The number of components asked for, or the number that stand above noise.
+
+    That is the rank of the between-level covariance where the means are centred.
+    """
     n_covariates = len(moments.covariates)
     if isinstance(n_components, str):
         scale = within_scale(moments)

@@ -39,13 +39,18 @@ from sufrep.encoders._vectors import Suffix
 from sufrep.errors import EncoderFileError, NotSavableError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
+from sufrep.solvers.mixture import Mixture
+from sufrep.solvers.normal_scores import NormalScores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT = "sufrep encoder"
 VERSION = 1
-_RECORDS = {cls.__name__: cls for cls in (Covariate, Layout, Suffix, GroupMoments, Representation)}
+_RECORDS = {
+    cls.__name__: cls
+    for cls in (Covariate, Layout, Suffix, GroupMoments, Representation, Mixture, NormalScores)
+}
 _ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime.time)}
 
 

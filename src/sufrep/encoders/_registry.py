@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._fisher import FisherEncoder
+from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mnl import MNLEncoder
@@ -34,6 +35,7 @@ METHODS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     "low_rank": (LowRankEncoder, {}),
     "sparse_low_rank": (SparseLowRankEncoder, {}),
     "mnl": (MNLEncoder, {}),
+    "latent_state": (LatentStateEncoder, {}),
 }
 
 
@@ -44,7 +46,7 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     ----------
     method : str
         One of one_hot, deviation, difference, helmert, repeated_effect, simple_effect, permutation,
-        multi_permutation, fisher, means, low_rank, sparse_low_rank, mnl.
+        multi_permutation, fisher, means, low_rank, sparse_low_rank, mnl, latent_state.
     group : str, int, tuple, list of these, or None
         The categorical column(s).
     **parameters

@@ -49,6 +49,8 @@ class SparseLowRankEncoder(GroupEncoder):
         far from zero, the common mean is all that the largest penalty and the ridge then see, and every
         component but the first is zero. Sufficiency is untouched: P(L | g) sums to 1, so that vectors
         known up to a constant are enough.
+    shrinkage : {"auto"} or None, default=None
+        "auto" starts from the shrunken means of `MeansEncoder`.
     max_iter : int, default=1000
         Most rounds of the alternating minimisation.
 
@@ -79,6 +81,7 @@ class SparseLowRankEncoder(GroupEncoder):
         "ridge": [Interval(Real, 0, None, closed="left")],
         "standardize": ["boolean"],
         "center": ["boolean"],
+        "shrinkage": [StrOptions({"auto"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -97,6 +100,7 @@ class SparseLowRankEncoder(GroupEncoder):
         ridge: float = 0.01,
         standardize: bool = True,
         center: bool = True,
+        shrinkage: Literal["auto"] | None = None,
         max_iter: int = 1000,
     ) -> None:
         super().__init__(
@@ -113,11 +117,12 @@ class SparseLowRankEncoder(GroupEncoder):
         self.ridge = ridge
         self.standardize = standardize
         self.center = center
+        self.shrinkage = shrinkage
         self.max_iter = max_iter
 
     @property
     def _order(self) -> Literal[1, 2]:
-        return 2 if self.standardize or self.n_components == "auto" else 1
+        return 2 if self.standardize or self.shrinkage or self.n_components == "auto" else 1
 
     @property
     def n_iter_(self) -> int:
@@ -127,7 +132,7 @@ class SparseLowRankEncoder(GroupEncoder):
         return max([1, *iterations.values()])
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
-        matrix = means_matrix(moments, standardize=self.standardize)
+        matrix = means_matrix(moments, standardize=self.standardize, shrinkage=self.shrinkage)
         if self.center:
             matrix = matrix - matrix.mean(axis=0)
         k = count_components(moments, self.n_components, center=self.center)

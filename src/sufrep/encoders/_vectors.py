@@ -42,11 +42,14 @@ class Vectors:
         Names of the columns.
     details : dict
         More that was learnt, by the name of the fitted attribute (a dict by group) that it goes to.
+    prior : ndarray, shape (n_columns,), or None
+        The vector of a level never seen; None for the mean of the level vectors.
     """
 
     values: Any
     suffixes: list[Suffix]
     details: dict[str, Any] = field(default_factory=dict)
+    prior: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,171 @@
+"""How the target depends on the covariates within each hidden state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Array, Codes, Floats
+
+_VARIANCE_WEIGHT = 2.0  # rows that draw a state's noise to the overall one
+_CLASS_WEIGHT = 1.0  # rows that draw a state's class shares to the overall ones
+
+
+class ExpertSums(Protocol):
+    """What a pass over the rows leaves for the experts."""
+
+    def add(self, apart: Floats, posterior: Floats, target: Array) -> None:
+        """Add a block of rows, weighted by their posteriors."""
+
+
+class Experts(Protocol):
+    """One model of the target for each state."""
+
+    def log_density(self, apart: Floats, target: Array) -> Floats:
+        """Log P(y | x, l) of each row and state; (n, n_states)."""
+
+    def predict(self, apart: Floats) -> Floats:
+        """E[Y | x, l] of each row and state, with a last axis for classes where there are such."""
+
+    def log_prior(self) -> float:
+        """The part of the criterion that draws the experts together."""
+
+    def no_sums(self, n_covariates: int) -> ExpertSums:
+        """Sums of no rows."""
+
+    def updated(self, sums: ExpertSums) -> Experts:
+        """The best experts, given the sums."""
+
+    def reordered(self, order: Codes) -> Experts:
+        """The same experts in another order of the states."""
+
+
+class _GramSums:
+    """Weighted sums of squares and products of (1, x, y), for every state."""
+
+    def __init__(self, n_states: int, n_covariates: int) -> None:
+        self.gram = np.zeros((n_states, n_covariates + 2, n_covariates + 2))
+
+    def add(self, apart: Floats, posterior: Floats, target: Array) -> None:
+        columns = np.column_stack([np.ones(len(apart)), apart, target])
+        for state, weight in enumerate(posterior.T):
+            self.gram[state] += (columns * weight[:, None]).T @ columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearExperts:
+    """Y | x, l ~ N(α_l + xᵀβ_l, σ_l²); slopes are drawn to those of all rows, noise to theirs.
+
+    Attributes
+    ----------
+    coefficients : ndarray, shape (n_states, p + 1)
+        Intercept first; covariates count from the centre of the mixture.
+    variances : ndarray, shape (n_states,)
+    pooled : ndarray, shape (p + 1,)
+        Coefficients of one regression for all rows.
+    pooled_variance : float
+        Its residual variance.
+    penalty : float
+        Rows, so to speak, that draw a state's coefficients to the pooled ones.
+    """
+
+    coefficients: Floats
+    variances: Floats
+    pooled: Floats
+    pooled_variance: float
+    penalty: float
+
+    def log_density(self, apart: Floats, target: Array) -> Floats:
+        """Log N(y; α_l + xᵀβ_l, σ_l²); (n, n_states)."""
+        residual = target[:, None] - self.predict(apart)
+        return np.asarray(-(residual**2) / (2 * self.variances) - np.log(2 * np.pi * self.variances) / 2)
+
+    def predict(self, apart: Floats) -> Floats:
+        """α_l + xᵀβ_l; (n, n_states)."""
+        return np.asarray(self.coefficients[:, 0] + apart @ self.coefficients[:, 1:].T)
+
+    def log_prior(self) -> float:
+        """Normal for the coefficients given the noise, inverse gamma for the noise."""
+        return float(
+            -(self._drawn() / (2 * self.variances)).sum()
+            - ((len(self.pooled) + _VARIANCE_WEIGHT) / 2 * np.log(self.variances)).sum()
+        )
+
+    def no_sums(self, n_covariates: int) -> _GramSums:
+        """Sums of no rows."""
+        return _GramSums(len(self.coefficients), n_covariates)
+
+    def updated(self, sums: _GramSums) -> LinearExperts:
+        """Ridge regressions towards the pooled one, each with the posteriors of its state as weights."""
+        gram, cross, square = sums.gram[:, :-1, :-1], sums.gram[:, :-1, -1], sums.gram[:, -1, -1]
+        ridge = self.penalty * np.eye(len(self.pooled))
+        coefficients = np.linalg.solve(gram + ridge, (cross + self.penalty * self.pooled)[:, :, None])[
+            :, :, 0
+        ]
+        residual = square - 2 * (coefficients * cross).sum(axis=1)
+        residual += np.einsum("ki,kij,kj->k", coefficients, gram, coefficients)
+        found = replace(self, coefficients=np.asarray(coefficients, dtype=np.float64))
+        total = np.maximum(residual, 0.0) + found._drawn()
+        size = gram[:, 0, 0] + len(self.pooled) + _VARIANCE_WEIGHT
+        return replace(found, variances=total / size)
+
+    def reordered(self, order: Codes) -> LinearExperts:
+        """The same experts in another order of the states."""
+        return replace(self, coefficients=self.coefficients[order], variances=self.variances[order])
+
+    def _drawn(self) -> Floats:
+        apart = ((self.coefficients - self.pooled) ** 2).sum(axis=1)
+        return np.asarray(self.penalty * apart + _VARIANCE_WEIGHT * self.pooled_variance)
+
+
+class _ClassSums:
+    """Weighted counts of the classes in every state."""
+
+    def __init__(self, n_states: int, n_classes: int) -> None:
+        self.counts = np.zeros((n_states, n_classes))
+
+    def add(self, apart: Floats, posterior: Floats, target: Array) -> None:  # noqa: ARG002
+        for label in range(self.counts.shape[1]):
+            self.counts[:, label] += posterior[target == label].sum(axis=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassExperts:
+    """P(Y=c | l): class probabilities of each state, drawn to the overall ones.
+
+    Attributes
+    ----------
+    probabilities : ndarray, shape (n_states, n_classes)
+    pooled : ndarray, shape (n_classes,)
+    """
+
+    probabilities: Floats
+    pooled: Floats
+
+    def log_density(self, apart: Floats, target: Array) -> Floats:  # noqa: ARG002
+        """Log P(Y=y | l); (n, n_states)."""
+        return np.asarray(np.log(self.probabilities.T[target]))
+
+    def predict(self, apart: Floats) -> Floats:
+        """P(Y=c | l); (n, n_states, n_classes)."""
+        return np.broadcast_to(self.probabilities, (len(apart), *self.probabilities.shape))
+
+    def log_prior(self) -> float:
+        """Dirichlet around the overall probabilities."""
+        return float(_CLASS_WEIGHT * (np.log(self.probabilities) @ self.pooled).sum())
+
+    def no_sums(self, n_covariates: int) -> _ClassSums:  # noqa: ARG002
+        """Sums of no rows."""
+        return _ClassSums(*self.probabilities.shape)
+
+    def updated(self, sums: _ClassSums) -> ClassExperts:
+        """Shares of the classes, with made-up rows of the overall shares."""
+        counts = sums.counts + _CLASS_WEIGHT * self.pooled
+        return replace(self, probabilities=counts / counts.sum(axis=1, keepdims=True))
+
+    def reordered(self, order: Codes) -> ClassExperts:
+        """The same experts in another order of the states."""
+        return replace(self, probabilities=self.probabilities[order])

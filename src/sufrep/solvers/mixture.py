@@ -1,0 +1,261 @@
+"""Hidden states: a normal mixture whose shares differ by level, fitted by EM in blocks of rows.
+
+    X | L=l ~ N(μ_l, Σ),   L | G=g ~ ψ_g,   and, where a target joins,   Y | X=x, L=l ~ expert l
+
+The criterion is the log-likelihood of the rows given their levels, plus priors that keep every step defined:
+ψ_g is drawn to the common shares π as by `concentration` made-up rows a level, μ_l to the overall mean as by
+a tenth of a row, Σ to the identity as by a few rows. Each round of EM raises it, by a few matrix products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import logsumexp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep.solvers.experts import Experts, ExpertSums
+    from sufrep.solvers.multinomial import RowBlocks
+
+_BLOCK = 32_768  # rows whose posteriors are held at a time
+_MEAN_WEIGHT = 0.1  # rows at the overall mean that each state's mean is drawn by
+_COVARIANCE_WEIGHT = 3.0  # rows with identity covariance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """A fitted mixture of hidden states.
+
+    Attributes
+    ----------
+    center : ndarray, shape (p,)
+        Overall mean of the rows; `means` count from it.
+    means : ndarray, shape (n_states, p)
+    covariance : ndarray, shape (p, p)
+        Σ, the same in all states.
+    shares : ndarray, shape (n_levels, n_states)
+        ψ, the probabilities of the states in each level.
+    prior : ndarray, shape (n_states,)
+        π, those of a level without rows.
+    experts : Experts or None
+        How the target depends on the row in each state.
+    objective : ndarray, shape (n_iter,)
+        The criterion after each round; it never falls.
+    converged : bool
+    """
+
+    center: Floats
+    means: Floats
+    covariance: Floats
+    shares: Floats
+    prior: Floats
+    experts: Experts | None
+    objective: Floats
+    converged: bool
+
+    @property
+    def n_states(self) -> int:
+        """Number of hidden states."""
+        return len(self.prior)
+
+    def log_joint(self, rows: Floats, shares: Floats) -> Floats:
+        """Log ψ_l + log P(x|l) without what all states share; (n, n_states)."""
+        weights = cho_solve(cho_factor(self.covariance), self.means.T)
+        offset = (self.means.T * weights).sum(axis=0) / 2
+        return np.asarray((rows - self.center) @ weights - offset + np.log(np.maximum(shares, 1e-300)))
+
+    def posterior(self, rows: Floats, shares: Floats) -> Floats:
+        """P(L=l | X=x, G=g) of rows whose levels have the given `shares`; (n, n_states)."""
+        joint = self.log_joint(rows, shares)
+        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+
+    def log_density(self, rows: Floats, shares: Floats) -> Floats:
+        """Log P(X=x | G=g) of each row; (n,)."""
+        factor = cho_factor(self.covariance, lower=True)
+        apart = rows - self.center
+        common = (apart * cho_solve(factor, apart.T).T).sum(axis=1) + rows.shape[1] * np.log(2 * np.pi)
+        common += 2 * np.log(np.diag(factor[0])).sum()
+        return np.asarray(logsumexp(self.log_joint(rows, shares), axis=1) - common / 2)
+
+    def reordered(self, order: Codes) -> Mixture:
+        """The same mixture with its states in another order."""
+        experts = None if self.experts is None else self.experts.reordered(order)
+        return replace(
+            self,
+            means=self.means[order],
+            shares=self.shares[:, order],
+            prior=self.prior[order],
+            experts=experts,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """What one pass over the rows leaves: all that the next parameters depend on.
+
+    Attributes
+    ----------
+    state_weight : ndarray, shape (n_states,)
+    state_total : ndarray, shape (n_states, p)
+        Sums of the centred rows, weighted by their posteriors.
+    level_state : ndarray, shape (n_levels, n_states)
+    log_likelihood : float
+        Of the rows given their levels, without the part that only Σ governs.
+    experts : ExpertSums or None
+    """
+
+    state_weight: Floats
+    state_total: Floats
+    level_state: Floats
+    log_likelihood: float
+    experts: ExpertSums | None
+
+
+def fit_mixture(
+    rows: RowBlocks | Floats,
+    codes: Codes,
+    start: Mixture,
+    *,
+    weights: Floats | None = None,
+    target: Array | None = None,
+    concentration: float = 1.0,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+) -> Mixture:
+    """Fit by EM from a start.
+
+    Parameters
+    ----------
+    rows : array or blocks, shape (n, p)
+        Covariates of comparable scales, without nulls.
+    codes : ndarray of int, shape (n,)
+        Position of each row's level in the shares of `start`.
+    start : Mixture
+        With experts if and only if there is a target.
+    weights : ndarray, shape (n,), optional
+        Frequencies.
+    target : ndarray, shape (n,), optional
+    concentration : float, default=1.0
+        Made-up rows of each level that are spread over the states as the prior says.
+    max_iter : int, default=500
+    tol : float, default=1e-6
+        Stop when a round raises the criterion by less than this for each row.
+
+    Returns
+    -------
+    Mixture
+    """
+    scatter, total = _scatter(rows, weights, start.center)
+    level_weight = np.bincount(codes, weights, minlength=len(start.shares)).astype(np.float64)
+    mixture, history, converged = start, [], False
+    for _ in range(max_iter):
+        sums = _sweep(rows, codes, mixture, weights, target)
+        history.append(_criterion(mixture, sums, scatter, total, concentration))
+        if len(history) > 1 and history[-1] - history[-2] < tol * total:
+            converged = True
+            break
+        mixture = _update(mixture, sums, scatter, total, level_weight, concentration)
+    return replace(mixture, objective=np.array(history), converged=converged)
+
+
+def posteriors(mixture: Mixture, rows: RowBlocks | Floats, shares: Floats) -> Floats:
+    """P(L | x, g) of rows whose levels have the given shares, a block at a time; (n, n_states)."""
+    result = np.empty_like(shares)
+    for part in _blocks(len(shares)):
+        result[part] = mixture.posterior(rows[part], shares[part])
+    return result
+
+
+def _sweep(
+    rows: RowBlocks | Floats, codes: Codes, mixture: Mixture, weights: Floats | None, target: Array | None
+) -> Sums:
+    """The E-step, a block of rows at a time."""
+    n_levels, n_states = mixture.shares.shape
+    weight, total = np.zeros(n_states), np.zeros_like(mixture.means)
+    level_state, log_likelihood = np.zeros((n_levels, n_states)), 0.0
+    experts = None if mixture.experts is None else mixture.experts.no_sums(rows.shape[1])
+    for part in _blocks(len(codes)):
+        block = rows[part]
+        joint = mixture.log_joint(block, mixture.shares[codes[part]])
+        if experts is not None and mixture.experts is not None and target is not None:
+            joint += mixture.experts.log_density(block - mixture.center, target[part])
+        each = logsumexp(joint, axis=1)
+        posterior = np.exp(joint - each[:, None])
+        if weights is not None:
+            posterior *= weights[part, None]
+            each = each * weights[part]
+        log_likelihood += float(each.sum())
+        weight += posterior.sum(axis=0)
+        total += posterior.T @ (block - mixture.center)
+        ones = np.ones(len(block))
+        index = (codes[part], np.arange(len(block)))
+        level_state += sparse.csr_array((ones, index), shape=(n_levels, len(block))) @ posterior
+        if experts is not None and target is not None:
+            experts.add(block - mixture.center, posterior, target[part])
+    return Sums(weight, total, level_state, log_likelihood, experts)
+
+
+def _update(
+    mixture: Mixture,
+    sums: Sums,
+    scatter: Floats,
+    total: float,
+    level_weight: Floats,
+    concentration: float,
+) -> Mixture:
+    """The M-step: every parameter at its best, given the posteriors (π given the new ψ)."""
+    n_states, p = mixture.means.shape
+    drawn = sums.state_weight + _MEAN_WEIGHT
+    means = sums.state_total / drawn[:, None]
+    within = scatter - (means * drawn[:, None]).T @ means + _COVARIANCE_WEIGHT * np.eye(p)
+    shares = sums.level_state + concentration * mixture.prior
+    shares /= (level_weight + concentration)[:, None]
+    # The prior that makes −Σ_g KL(π ‖ ψ_g) largest is the geometric mean of the shares.
+    logs = np.log(np.maximum(shares, 1e-300)).mean(axis=0)
+    prior = np.exp(logs - logsumexp(logs))
+    experts = mixture.experts
+    if experts is not None and sums.experts is not None:
+        experts = experts.updated(sums.experts)
+    return replace(
+        mixture,
+        means=means,
+        covariance=within / (total + n_states + _COVARIANCE_WEIGHT),
+        shares=shares,
+        prior=prior,
+        experts=experts,
+    )
+
+
+def _criterion(mixture: Mixture, sums: Sums, scatter: Floats, total: float, concentration: float) -> float:
+    """Log-likelihood plus log-priors, at the parameters that the sums were made with."""
+    factor = cho_factor(mixture.covariance, lower=True)
+    log_determinant = 2 * np.log(np.diag(factor[0])).sum()
+    drawn = _MEAN_WEIGHT * mixture.means.T @ mixture.means + _COVARIANCE_WEIGHT * np.eye(len(scatter))
+    quadratic = np.trace(cho_solve(factor, scatter + drawn))
+    size = total + mixture.n_states + _COVARIANCE_WEIGHT
+    log_ratio = np.log(np.maximum(mixture.shares, 1e-300)) - np.log(mixture.prior)
+    shares = concentration * (log_ratio @ mixture.prior).sum()
+    experts = 0.0 if mixture.experts is None else mixture.experts.log_prior()
+    return float(sums.log_likelihood - (quadratic + size * log_determinant) / 2 + shares + experts)
+
+
+def _scatter(rows: RowBlocks | Floats, weights: Floats | None, center: Floats) -> tuple[Floats, float]:
+    """Σ w (x − center)(x − center)ᵀ over all rows, and the total weight."""
+    scatter, total = np.zeros((rows.shape[1], rows.shape[1])), 0.0
+    for part in _blocks(len(rows)):
+        apart = rows[part] - center
+        weighted = apart if weights is None else apart * weights[part, None]
+        scatter += weighted.T @ apart
+        total += len(apart) if weights is None else float(weights[part].sum())
+    return scatter, total
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
