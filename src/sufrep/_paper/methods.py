@@ -67,7 +67,7 @@ def evaluate(sample: Sample, method: str, learner: Learner, *, k_index_bug: bool
     if method == "bayes":
         return Result(_error(sample, _truth(sample).conditional_mean[sample.test]))
     parameters = _choose(sample, method, learner)
-    if k_index_bug and "n_components" in parameters:
+    if k_index_bug and parameters.get("n_components") in COMPONENTS:
         parameters["n_components"] = 1 + COMPONENTS.index(parameters["n_components"])
     result = _fit(sample, method, learner, parameters)
     return replace(result, k=parameters.get("n_components"), alpha=parameters.get("alpha"))

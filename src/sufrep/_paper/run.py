@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -18,7 +18,7 @@ from sufrep._paper.methods import Learner, evaluate
 from sufrep._paper.plan import SimulationTrial
 from sufrep._paper.samples import real_sample, simulated_sample
 from sufrep._paper.store import Store, trial_key
-from sufrep.errors import MissingDependencyError
+from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,7 +82,7 @@ def run_plan(
     """
     with store.writing(plan.settings.identity()) as writer:
         done = {trial_key(record) for record in store.records()}
-        trials = plan.trials()
+        trials = list(dict.fromkeys(plan.trials()))  # a name that was given twice counts once
         todo = [trial for trial in trials if trial_key(asdict(trial)) not in done]
         if on_start:
             on_start(len(todo), len(trials) - len(todo))
@@ -120,6 +120,15 @@ def _workers(n_jobs: int, backend: str, scheduler: str | None) -> Iterator[None]
         from distributed import Client
     except ImportError as error:
         raise MissingDependencyError("distributed", "The backend 'dask'", "dask") from error
-    options = {"address": scheduler} if scheduler else {"n_workers": n_jobs, "threads_per_worker": 1}
-    with Client(**options), parallel_config(backend="dask"):
+    # joblib's meaning of -1; Dask would start no worker.
+    here = {"n_workers": effective_n_jobs(n_jobs), "threads_per_worker": 1}
+    options = {"address": scheduler} if scheduler else here
+    try:
+        client = Client(**options)
+    except (OSError, ValueError) as error:
+        if not scheduler:
+            raise
+        expected = "the address of a running Dask cluster, as in tcp://127.0.0.1:8786"
+        raise InvalidParameterError("scheduler", scheduler, expected) from error
+    with client, parallel_config(backend="dask"):
         yield

@@ -15,6 +15,8 @@ def main() -> None:
     """Run the command line; an error of ours becomes a message and an exit code, never a traceback."""
     try:
         from sufrep.cli._app import app
+
+        app()
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich", "click"):
             raise
@@ -24,11 +26,12 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(FAILED)
-    try:
-        app()
     except SufrepError as error:
         print(f"sufrep: {error}", file=sys.stderr)
         sys.exit(FAILED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Inside a command typer makes this code of Ctrl-C, and says nothing.
+        if isinstance(error, SystemExit) and error.code != STOPPED:
+            raise
         print("sufrep: stopped", file=sys.stderr)
         sys.exit(STOPPED)
