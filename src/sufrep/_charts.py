@@ -123,9 +123,9 @@ def grouped_bars(
             legend=alt.Legend(title=None, orient="top"),
         ),
     ).transform_calculate(mark=repr(reference_title))
-    layers = alt.layer(bars, whiskers, marks, data=alt.Data(values=list(rows))).properties(
-        width=330, height=260
-    )
+    # Without marks, their name has no place in the legend either.
+    drawn = [bars, whiskers, *([marks] if any(row["reference"] is not None for row in rows) else [])]
+    layers = alt.layer(*drawn, data=alt.Data(values=list(rows))).properties(width=330, height=260)
     return layers.facet(
         column=alt.Column("panel:N", sort=list(panels), title=None, header=alt.Header(labelFontSize=13))
     ).properties(title=alt.Title(title, subtitle=subtitle))

@@ -95,11 +95,13 @@ def figure(items: Sequence[SimulatedImprovement]) -> Any:
 
 
 def _explanation(items: Sequence[SimulatedImprovement]) -> str:
-    seeds = sorted({item.n_seeds for item in items})
-    n_latent, levels = items[0].cell[1:]
-    n_seeds = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seed{'s' * (seeds[0] > 1)}"
-    lines = ", lines are 95 % intervals" if seeds[-1] > 1 else ""
-    return f"Means over {n_seeds}{lines}. {_place((n_latent, levels))}: {n_latent} states of {levels} levels."
+    _, n_latent, levels = items[0].cell
+    cell = f"{_place((n_latent, levels))}: {n_latent} states of {levels} levels."
+    fewest, most = min(item.n_seeds for item in items), max(item.n_seeds for item in items)
+    if most == 1:
+        return f"One seed. {cell}"
+    n_seeds = most if fewest == most else f"{fewest} to {most}"
+    return f"Means over {n_seeds} seeds, lines are 95 % intervals. {cell}"
 
 
 def _row(item: SimulatedImprovement) -> dict[str, Any]:

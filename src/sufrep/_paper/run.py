@@ -7,6 +7,8 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from signal import SIGINT, default_int_handler, getsignal, signal
+from threading import current_thread, main_thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +24,7 @@ from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from sufrep._paper.plan import Plan, Settings, Trial
 
@@ -31,7 +34,7 @@ _REPORTED_PACKAGES = ("sufrep", "numpy", "scipy", "scikit-learn", "xgboost", "ec
 def run_trial(trial: Trial, settings: Settings) -> dict[str, Any]:
     """Run one trial on one thread; the record is the trial, its result and its time."""
     start = perf_counter()
-    with threadpool_limits(1), warnings.catch_warnings():
+    with _undisturbed(), threadpool_limits(1), warnings.catch_warnings():
         # Sparse low rank at the smallest alpha may stop early; thousands of trials must not say so each time.
         warnings.simplefilter("ignore", ConvergenceWarning)
         sample = (
@@ -96,6 +99,32 @@ def run_plan(
                 if on_finished:
                     on_finished(record)
     return len(todo)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of a trial; pressed a second time, it does not wait.
+
+    Inside a callback of xgboost it would not stop the trial but crash the process
+    (test_ctrl_c_in_a_real_run_keeps_the_trials_that_are_done).
+    """
+    # A thread of a Dask worker cannot choose; a run in the background may ignore Ctrl-C altogether.
+    if current_thread() is not main_thread() or getsignal(SIGINT) is not default_int_handler:
+        yield
+        return
+    heard = []
+
+    def wait(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        heard.append(number)
+        signal(SIGINT, default_int_handler)
+
+    signal(SIGINT, wait)
+    try:
+        yield
+    finally:
+        signal(SIGINT, default_int_handler)
+    if heard:
+        raise KeyboardInterrupt
 
 
 def versions() -> dict[str, str]:

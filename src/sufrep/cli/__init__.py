@@ -18,10 +18,11 @@ def main() -> None:
 
         app()
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich", "click"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("typer", "rich", "click"):
             raise
         print(
-            f"The command line needs the package {error.name!r}, which is not installed.\n"
+            f"The command line needs the package {package!r}, which is not installed.\n"
             'Hint: pip install "sufrep[cli]"',
             file=sys.stderr,
         )
