@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,3 +87,94 @@ def test_without_altair_it_is_said_what_to_install(monkeypatch):
         match=r"Drawing needs the package 'altair'.*\nHint: pip install .sufrep\[report\]",
     ):
         points(["a"])
+
+
+def bars(*rows: dict[str, Any], **changes: Any) -> Any:
+    arguments = {
+        "panels": ["left", "right"],
+        "places": ["here", "there"],
+        "series": {"ours": "#123456", "theirs": "#654321"},
+        "value_title": "better",
+        "reference_title": "published",
+        "title": "all",
+    }
+    return _charts.grouped_bars(rows=rows, **(arguments | changes))
+
+
+def bar(value: float, **changes: Any) -> dict[str, Any]:
+    row = {"panel": "left", "place": "here", "series": "ours", "value": value}
+    return {**row, "low": value - 0.1, "high": value + 0.1, "reference": 0.2, **changes}
+
+
+@pytest.mark.parametrize("value", [-0.5, 0.0, 0.5])
+def test_bars_render_above_at_and_below_zero(value):
+    width, height = png_size(bars(bar(value), bar(0.1, place="there", series="theirs")))
+    assert width > 300
+    assert height > 200
+
+
+def test_bars_without_interval_or_reference_render():
+    png_size(bars(bar(0.1, low=None, high=None, reference=None), bar(-0.1, panel="right")))
+
+
+def test_bars_keep_their_rows_orders_and_colours():
+    rows = [bar(0.3, seeds=4), bar(-0.2, panel="right", series="theirs", seeds=5)]
+    spec = bars(*rows, subtitle="in words").to_dict()
+    encoding = spec["spec"]["layer"][0]["encoding"]
+    assert spec["data"]["values"] == rows
+    assert spec["title"] == {"text": "all", "subtitle": "in words"}
+    assert spec["facet"]["column"]["sort"] == ["left", "right"]
+    assert encoding["x"]["sort"] == ["here", "there"]
+    assert encoding["color"]["scale"] == {"domain": ["ours", "theirs"], "range": ["#123456", "#654321"]}
+    assert encoding["y"]["title"] == "better"
+
+
+def test_hovering_shows_shares_in_percent_and_everything_else_as_it_is():
+    encoding = bars(bar(0.3, seeds=4)).to_dict()["spec"]["layer"][0]["encoding"]
+    formats = {shown["field"]: shown.get("format") for shown in encoding["tooltip"]}
+    shares = dict.fromkeys(["value", "low", "high", "reference"], ".1%")
+    assert formats == {"place": None, "series": None, "seeds": None, **shares}
+
+
+@pytest.mark.parametrize(("reference", "n_layers"), [(0.2, 3), (0.0, 3), (None, 2)])
+def test_marks_are_drawn_and_explained_only_if_there_is_one(reference, n_layers):
+    layers = bars(bar(0.3, reference=reference)).to_dict()["spec"]["layer"]
+    assert len(layers) == n_layers
+
+
+class Page:
+    """Something that can be saved, and fails at one of the formats."""
+
+    def __init__(self, fails_at: str = "") -> None:
+        self._fails_at = fails_at
+
+    def save(self, path: Path, format: str, **_: Any) -> None:  # noqa: A002 - the name is Altair's
+        path.write_text("half")
+        if format == self._fails_at:
+            raise OSError(28, "No space left on device")
+        path.write_text(f"whole {format}")
+
+
+def test_a_chart_is_written_in_three_formats_under_one_name(tmp_path):
+    written = _charts.write_chart(Page(), tmp_path / "figure_1.5")
+    assert [path.name for path in written] == ["figure_1.5.png", "figure_1.5.svg", "figure_1.5.html"]
+    assert [path.read_text() for path in written] == ["whole png", "whole svg", "whole html"]
+    assert sorted(tmp_path.iterdir()) == sorted(written)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    (tmp_path / "figure.svg").write_text("old")
+    with pytest.raises(OSError, match="No space left"):
+        _charts.write_chart(Page(fails_at="svg"), tmp_path / "figure")
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"figure.png": "whole png", "figure.svg": "old"}
+
+
+def test_without_the_renderer_it_is_said_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(_charts, "find_spec", lambda _: None)
+    with pytest.raises(
+        errors.MissingDependencyError,
+        match=r"Writing pictures needs the package 'vl-convert-python'.*\nHint: .* .sufrep\[report\]",
+    ):
+        _charts.write_chart(Page(), tmp_path / "figure")
+    assert not list(tmp_path.iterdir())

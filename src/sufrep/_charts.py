@@ -71,6 +71,7 @@ def grouped_bars(
     value_title: str,
     reference_title: str,
     title: str,
+    subtitle: str = "",
 ) -> Any:
     """Bars of several series side by side at each place, in panels, with intervals and a mark for comparison.
 
@@ -83,7 +84,7 @@ def grouped_bars(
         Their order.
     series : mapping of str to str
         The colour of each series, in the order of the bars.
-    value_title, reference_title, title : str
+    value_title, reference_title, title, subtitle : str
         Of the axis, of the marks, and of the whole.
 
     Returns
@@ -93,11 +94,15 @@ def grouped_bars(
     alt = _altair()
     shown = [name for name in rows[0] if name != "panel"] if rows else []
     base = alt.Chart().encode(
-        x=alt.X("place:N", sort=list(places), title=None, axis=alt.Axis(labelAngle=0)),
+        x=alt.X(
+            "place:N", sort=list(places), title=None, axis=alt.Axis(labelAngle=0, domain=False, ticks=False)
+        ),
         xOffset=alt.XOffset("series:N", sort=list(series)),
         tooltip=[_hover(alt, name, rows) for name in shown],
     )
-    value = alt.Y("value:Q", title=value_title, axis=alt.Axis(format="%"))
+    # Bars below zero are told from those above by the line between them.
+    zero = alt.condition("datum.value === 0", alt.value("#222"), alt.value("#ddd"))
+    value = alt.Y("value:Q", title=value_title, axis=alt.Axis(format="%", gridColor=zero))
     colour = alt.Color(
         "series:N",
         sort=list(series),
@@ -108,7 +113,7 @@ def grouped_bars(
     bars = base.mark_bar().encode(y=value, color=colour)
     whiskers = base.mark_rule(color="#222").encode(y=alt.Y("low:Q", title=value_title), y2="high:Q")
     marks = base.transform_filter("datum.reference !== null").mark_point(
-        shape="diamond", size=34, filled=True, stroke="white", strokeWidth=0.7
+        shape="diamond", size=34, filled=True, opacity=1, stroke="white", strokeWidth=0.7
     )
     marks = marks.encode(
         y="reference:Q",
@@ -118,12 +123,12 @@ def grouped_bars(
             legend=alt.Legend(title=None, orient="top"),
         ),
     ).transform_calculate(mark=repr(reference_title))
-    layers = alt.layer(bars, whiskers, marks, data=alt.Data(values=list(rows))).properties(
-        width=330, height=260
-    )
+    # Without marks, their name has no place in the legend either.
+    drawn = [bars, whiskers, *([marks] if any(row["reference"] is not None for row in rows) else [])]
+    layers = alt.layer(*drawn, data=alt.Data(values=list(rows))).properties(width=330, height=260)
     return layers.facet(
         column=alt.Column("panel:N", sort=list(panels), title=None, header=alt.Header(labelFontSize=13))
-    ).properties(title=title)
+    ).properties(title=alt.Title(title, subtitle=subtitle))
 
 
 def _hover(alt: Any, name: str, rows: Sequence[Mapping[str, Any]]) -> Any:

@@ -28,7 +28,7 @@ COLOURS = {
     "bayes": "#cfcfcf",
 }
 # For methods beyond these.
-_MORE_COLOURS = ("#c2477f", "#3aa6a0", "#a8792d", "#5b6ee1", "#d1495b", "#70804a", "#1f6f8b", "#99582a")
+_MORE_COLOURS = ("#c2477f", "#3aa6a0", "#a8792d", "#5b6ee1", "#7a1f1f", "#70804a", "#e8c547", "#99582a")
 
 
 def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = None) -> list[Path]:
@@ -40,7 +40,8 @@ def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = Non
         Of simulations.
     folder : Path
     methods : sequence of str or None
-        The bars; by default the paper's four methods and the references, as far as they are there.
+        The bars; by default the paper's four methods and the references, as far as they are there, and all
+        methods where none of these is. A model that has none of the methods asked for gets no figure.
     """
     found = simulated_improvements(store.records())
     if not found:
@@ -49,33 +50,58 @@ def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = Non
             "holds no cell with both one_hot and another method",
             "run `sufrep paper simulations` first, with one_hot among its methods.",
         )
+    shown = _chosen(found, methods, store)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = []
-        for model in dict.fromkeys(item.model for item in found):
-            chart = figure([item for item in found if item.model == model], methods)
+        for model in dict.fromkeys(item.model for item in shown):
+            chart = figure([item for item in shown if item.model == model])
             written += write_chart(chart, folder / f"figure_{model}")
     except OSError as error:
         raise StoreError(folder, f"cannot be written: {error.strerror}", "name another folder.") from error
     return written
 
 
-def figure(items: Sequence[SimulatedImprovement], methods: Sequence[str] | None = None) -> Any:
-    """The chart of one model: a panel a setup, a group of bars a cell, a bar a method."""
-    wanted = methods or COLOURS
-    shown = [item for item in items if item.method in wanted]
-    names = [name for name in wanted if any(item.method == name for item in shown)]
-    fresh = iter(_MORE_COLOURS * (1 + len(names)))
-    seeds = {item.n_seeds for item in shown}
-    return grouped_bars(
-        rows=[_row(item) for item in shown],
-        panels=[_words(setup) for setup in SETUPS],
-        places=[_place(cell) for cell in sorted({item.cell[1:] for item in shown})],
-        series={name: COLOURS.get(name) or next(fresh) for name in names},
-        value_title="test error below that of one-hot columns",
-        reference_title="published",
-        title=f"{items[0].model}: improvement over one-hot, 95 % intervals over {_range(seeds)} seeds",
+def _chosen(
+    found: Sequence[SimulatedImprovement], methods: Sequence[str] | None, store: Store
+) -> list[SimulatedImprovement]:
+    """What shall be drawn, in the order of the bars."""
+    known = list(dict.fromkeys(item.method for item in found))
+    wanted = list(methods or [name for name in COLOURS if name in known] or known)
+    for name in wanted:
+        if name not in known:
+            what = f"has no improvement of {name!r} over one_hot"
+            raise StoreError(store.path, what, f"it has those of {', '.join(known)}.")
+    return sorted(
+        (item for item in found if item.method in wanted), key=lambda item: wanted.index(item.method)
     )
+
+
+def figure(items: Sequence[SimulatedImprovement]) -> Any:
+    """The chart of one model: a panel a setup, a group of bars a cell, a bar a method, in their order."""
+    fresh = iter(_MORE_COLOURS * len(items))
+    return grouped_bars(
+        rows=[_row(item) for item in items],
+        panels=[_words(setup) for setup in SETUPS],
+        places=[_place(cell) for cell in sorted({item.cell[1:] for item in items})],
+        series={
+            name: COLOURS.get(name) or next(fresh) for name in dict.fromkeys(item.method for item in items)
+        },
+        value_title="test error below that of one-hot",
+        reference_title="published",
+        title=f"{items[0].model}: improvement over one-hot columns",
+        subtitle=_explanation(items),
+    )
+
+
+def _explanation(items: Sequence[SimulatedImprovement]) -> str:
+    _, n_latent, levels = items[0].cell
+    cell = f"{_place((n_latent, levels))}: {n_latent} states of {levels} levels."
+    fewest, most = min(item.n_seeds for item in items), max(item.n_seeds for item in items)
+    if most == 1:
+        return f"One seed. {cell}"
+    n_seeds = most if fewest == most else f"{fewest} to {most}"
+    return f"Means over {n_seeds} seeds, lines are 95 % intervals. {cell}"
 
 
 def _row(item: SimulatedImprovement) -> dict[str, Any]:
@@ -98,7 +124,3 @@ def _place(cell: tuple[int, int]) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _range(numbers: set[int]) -> str:
-    return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)} to {max(numbers)}"

@@ -7,10 +7,12 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from signal import SIGINT, default_int_handler, getsignal, signal
+from threading import current_thread, main_thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -18,10 +20,11 @@ from sufrep._paper.methods import Learner, evaluate
 from sufrep._paper.plan import SimulationTrial
 from sufrep._paper.samples import real_sample, simulated_sample
 from sufrep._paper.store import Store, trial_key
-from sufrep.errors import MissingDependencyError
+from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from sufrep._paper.plan import Plan, Settings, Trial
 
@@ -31,7 +34,7 @@ _REPORTED_PACKAGES = ("sufrep", "numpy", "scipy", "scikit-learn", "xgboost", "ec
 def run_trial(trial: Trial, settings: Settings) -> dict[str, Any]:
     """Run one trial on one thread; the record is the trial, its result and its time."""
     start = perf_counter()
-    with threadpool_limits(1), warnings.catch_warnings():
+    with _undisturbed(), threadpool_limits(1), warnings.catch_warnings():
         # Sparse low rank at the smallest alpha may stop early; thousands of trials must not say so each time.
         warnings.simplefilter("ignore", ConvergenceWarning)
         sample = (
@@ -82,7 +85,7 @@ def run_plan(
     """
     with store.writing(plan.settings.identity()) as writer:
         done = {trial_key(record) for record in store.records()}
-        trials = plan.trials()
+        trials = list(dict.fromkeys(plan.trials()))  # a name that was given twice counts once
         todo = [trial for trial in trials if trial_key(asdict(trial)) not in done]
         if on_start:
             on_start(len(todo), len(trials) - len(todo))
@@ -96,6 +99,32 @@ def run_plan(
                 if on_finished:
                     on_finished(record)
     return len(todo)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of a trial; pressed a second time, it does not wait.
+
+    Inside a callback of xgboost it would not stop the trial but crash the process
+    (test_ctrl_c_in_a_real_run_keeps_the_trials_that_are_done).
+    """
+    # A thread of a Dask worker cannot choose; a run in the background may ignore Ctrl-C altogether.
+    if current_thread() is not main_thread() or getsignal(SIGINT) is not default_int_handler:
+        yield
+        return
+    heard = []
+
+    def wait(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        heard.append(number)
+        signal(SIGINT, default_int_handler)
+
+    signal(SIGINT, wait)
+    try:
+        yield
+    finally:
+        signal(SIGINT, default_int_handler)
+    if heard:
+        raise KeyboardInterrupt
 
 
 def versions() -> dict[str, str]:
@@ -120,6 +149,15 @@ def _workers(n_jobs: int, backend: str, scheduler: str | None) -> Iterator[None]
         from distributed import Client
     except ImportError as error:
         raise MissingDependencyError("distributed", "The backend 'dask'", "dask") from error
-    options = {"address": scheduler} if scheduler else {"n_workers": n_jobs, "threads_per_worker": 1}
-    with Client(**options), parallel_config(backend="dask"):
+    # joblib's meaning of -1; Dask would start no worker.
+    here = {"n_workers": effective_n_jobs(n_jobs), "threads_per_worker": 1}
+    options = {"address": scheduler} if scheduler else here
+    try:
+        client = Client(**options)
+    except (OSError, ValueError) as error:
+        if not scheduler:
+            raise
+        expected = "the address of a running Dask cluster, as in tcp://127.0.0.1:8786"
+        raise InvalidParameterError("scheduler", scheduler, expected) from error
+    with client, parallel_config(backend="dask"):
         yield

@@ -11,6 +11,7 @@ import numpy as np
 from sufrep._simulate import simulate
 from sufrep._splits import level_folds
 from sufrep.datasets import load_dataset
+from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from sufrep._arrays import Codes, Floats, Mask
@@ -74,6 +75,9 @@ def simulated_sample(trial: SimulationTrial, settings: Settings) -> Sample:
     )
     truth = Truth(drawn.state_probabilities[drawn.codes], drawn.conditional_mean)
     test = level_folds(drawn.codes, _SIMULATION_FOLDS, trial.seed) == 0
+    if not test.any():
+        wanted = f"large enough for levels of {_SIMULATION_FOLDS} rows, of which one is tested"
+        raise InvalidParameterError("n", settings.n, wanted)
     return Sample(drawn.X, drawn.codes, drawn.y, test, truth)
 
 

@@ -79,7 +79,8 @@ class Store:
         """Append results; one run at a time, and only with the settings of the runs before."""
         for run in self.runs():
             if run["settings"] != settings:
-                differing = [name for name in settings if run["settings"].get(name) != settings[name]]
+                names = {**settings, **run["settings"]}
+                differing = [name for name in names if run["settings"].get(name) != settings.get(name)]
                 raise StoreError(
                     self.path,
                     f"holds results with other settings ({', '.join(differing)})",
@@ -164,7 +165,8 @@ class Writer:
                 raise OSError(28, "only part of a line could be written")  # ENOSPC
             os.fsync(self._descriptor)
         except OSError as error:
-            os.ftruncate(self._descriptor, size)
+            with suppress(OSError):  # else the next run cuts the line off
+                os.ftruncate(self._descriptor, size)
             raise StoreError(
                 self._path,
                 f"cannot be written: {error.strerror}",

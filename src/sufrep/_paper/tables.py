@@ -22,6 +22,9 @@ Format: TypeAlias = Literal["text", "markdown", "latex"]
 # Within so many points of the published bar, ours counts as the same: what we ask of each model.
 TOLERANCE = {"xgboost": 4, "forest": 8}
 
+# More columns than this are split into several tables, so that lines of text stay readable.
+_MOST_METHODS = 7
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -79,53 +82,59 @@ def all_tables(simulations: Store, empirical: Store) -> list[Table]:
 
 
 def empirical_tables(records: Sequence[Record], n_folds: int = 4) -> list[Table]:
-    """One table a model: improvement over one-hot with both tests, and the published values, by data set."""
+    """Tables of each model: improvement over one-hot with both tests, and the published values."""
     found = empirical_improvements(records, n_folds)
-    tables = []
-    for model in dict.fromkeys(item.model for item in found):
-        items = {(item.dataset, item.method): item for item in found if item.model == model}
-        methods = _in_order(method for _, method in items)
-        rows: list[tuple[str, ...]] = []
-        for dataset in dict.fromkeys(dataset for dataset, _ in items):
-            cells = [items.get((dataset, method)) for method in methods]
-            rows += [(dataset, name, *map(cell, cells)) for name, cell in _STATISTICS.items()]
-        splits = max(item.n_splits for item in items.values())
-        note = f"{splits} test folds. p corrected: for overlapping training sets (Nadeau and Bengio)."
-        title = f"{model}: percent improvement of the MSE over one-hot, real data"
-        tables.append(Table(title, ("data set", "", *methods), tuple(rows), (note,)))
-    return tables
+    return [
+        _empirical_table([item for item in found if item.model == model and item.method in methods], methods)
+        for model in dict.fromkeys(item.model for item in found)
+        for methods in _blocks(item.method for item in found if item.model == model)
+    ]
+
+
+def _empirical_table(found: Sequence[EmpiricalImprovement], methods: Sequence[str]) -> Table:
+    items = {(item.dataset, item.method): item for item in found}
+    rows: list[tuple[str, ...]] = []
+    for dataset in dict.fromkeys(item.dataset for item in found):
+        cells = [items.get((dataset, method)) for method in methods]
+        lines = [(dataset, name, *map(cell, cells)) for name, cell in _STATISTICS.items()]
+        rows += [line for line in lines if any(line[2:])]
+    splits = _range(item.n_splits for item in found)
+    note = f"{splits} test folds. p corrected: for overlapping training sets (Nadeau and Bengio)."
+    title = f"{found[0].model}: percent improvement of the MSE over one-hot, real data"
+    return Table(title, ("data set", "", *methods), tuple(rows), (note,))
 
 
 def simulation_tables(records: Sequence[Record]) -> list[Table]:
-    """One table a model: improvement over one-hot in percent, ± half the 95 % interval, (published)."""
+    """Tables of each model: improvement over one-hot in percent, ± half the 95 % interval, (published)."""
     found = simulated_improvements(records)
-    tables = []
-    for model in dict.fromkeys(item.model for item in found):
-        items = {(item.cell, item.method): item for item in found if item.model == model}
-        methods = _in_order(method for _, method in items)
-        rows = tuple(
-            (
-                cell[0],
-                f"{cell[1]}L-{cell[2]}G",
-                *(_simulated(items.get((cell, method))) for method in methods),
-            )
-            for cell in dict.fromkeys(cell for cell, _ in items)
-        )
-        seeds = {item.n_seeds for item in items.values()}
-        title = f"{model}: percent improvement of the MSE over one-hot ± 95 % (published)"
-        notes = (f"Seeds a cell: {min(seeds)} to {max(seeds)}.", *_agreement(model, list(items.values())))
-        tables.append(Table(title, ("setup", "cell", *methods), rows, notes))
-    return tables
+    return [
+        _simulation_table([item for item in found if item.model == model and item.method in methods], methods)
+        for model in dict.fromkeys(item.model for item in found)
+        for methods in _blocks(item.method for item in found if item.model == model)
+    ]
 
 
-def _agreement(model: str, items: Sequence[SimulatedImprovement]) -> list[str]:
+def _simulation_table(found: Sequence[SimulatedImprovement], methods: Sequence[str]) -> Table:
+    items = {(item.cell, item.method): item for item in found}
+    rows = tuple(
+        (cell[0], f"{cell[1]}L-{cell[2]}G", *(_simulated(items.get((cell, method))) for method in methods))
+        for cell in dict.fromkeys(item.cell for item in found)
+    )
+    published = " (published)" if any(item.published is not None for item in found) else ""
+    title = f"{found[0].model}: percent improvement of the MSE over one-hot ± 95 %{published}"
+    notes = (f"Seeds a cell: {_range(item.n_seeds for item in found)}.", *_agreement(found, methods))
+    return Table(title, ("setup", "cell", *methods), rows, notes)
+
+
+def _agreement(items: Sequence[SimulatedImprovement], methods: Sequence[str]) -> list[str]:
     """How often our bar is near the published one."""
-    points = TOLERANCE.get(model)
+    points = TOLERANCE.get(items[0].model)
     if points is None:
         return []
     shares = []
-    for method in _in_order(item.method for item in items):
-        gaps = [abs(item.mean - item.published) for item in items if item.method == method and item.published]
+    for method in methods:
+        ours = [item for item in items if item.method == method]
+        gaps = [abs(item.mean - item.published) for item in ours if item.published is not None]
         if gaps:
             shares.append(f"{method} {sum(gap <= points / 100 for gap in gaps)} of {len(gaps)}")
     return [f"Cells within {points} points of the published bar: {', '.join(shares)}."] if shares else []
@@ -136,19 +145,19 @@ def _simulated(item: SimulatedImprovement | None) -> str:
         return ""
     half = "" if math.isnan(item.high) else f" ± {100 * (item.high - item.mean):.1f}"
     published = "" if item.published is None else f" ({100 * item.published:.1f})"
-    return f"{100 * item.mean:.1f}{half}{published}"
+    return f"{100 * item.mean:z.1f}{half}{published}"  # z: no minus before a zero
 
 
 def _percent(item: EmpiricalImprovement | None) -> str:
-    return "" if item is None else f"{item.percent:.3f}"
+    return "" if item is None else f"{item.percent:z.3f}"
 
 
 def _p_plain(item: EmpiricalImprovement | None) -> str:
-    return "" if item is None else f"{item.p_plain:.5f}"
+    return "" if item is None or math.isnan(item.p_plain) else f"{item.p_plain:.5f}"
 
 
 def _p_corrected(item: EmpiricalImprovement | None) -> str:
-    return "" if item is None else f"{item.p_corrected:.5f}"
+    return "" if item is None or math.isnan(item.p_corrected) else f"{item.p_corrected:.5f}"
 
 
 def _published(item: EmpiricalImprovement | None) -> str:
@@ -165,19 +174,30 @@ _STATISTICS = {
 }
 
 
-def _in_order(methods: Iterable[str]) -> list[str]:
-    """The methods of the paper's tables first, then others as they come, the references last."""
+def _blocks(methods: Iterable[str]) -> list[list[str]]:
+    """The methods of each table: the paper's four and the references first, then all others."""
     names = dict.fromkeys(methods)
-    first = [name for name in PUBLISHED_METHODS if name in names]
-    last = [name for name in REFERENCES if name in names]
-    return [*first, *(name for name in names if name not in (*first, *last)), *last]
+    first = [name for name in (*PUBLISHED_METHODS, *REFERENCES) if name in names]
+    others = [name for name in names if name not in first]
+    n_tables = math.ceil(len(others) / _MOST_METHODS)
+    parts = [others[len(others) * i // n_tables : len(others) * (i + 1) // n_tables] for i in range(n_tables)]
+    return [block for block in (first, *parts) if block]
+
+
+def _range(numbers: Iterable[int]) -> str:
+    found = sorted(set(numbers))
+    return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
 def _latex_row(cells: Sequence[str]) -> str:
     return " & ".join(map(_latex, cells)) + r" \\"
 
 
+_LATEX = str.maketrans(
+    {"±": r"$\pm$", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {special: f"\\{special}" for special in "_%&#${}"}
+)
+
+
 def _latex(text: str) -> str:
-    for plain, escaped in (("_", r"\_"), ("%", r"\%"), ("±", r"$\pm$")):
-        text = text.replace(plain, escaped)
-    return text
+    return text.translate(_LATEX)

@@ -15,20 +15,24 @@ def main() -> None:
     """Run the command line; an error of ours becomes a message and an exit code, never a traceback."""
     try:
         from sufrep.cli._app import app
+
+        app()
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich", "click"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("typer", "rich", "click"):
             raise
         print(
-            f"The command line needs the package {error.name!r}, which is not installed.\n"
+            f"The command line needs the package {package!r}, which is not installed.\n"
             'Hint: pip install "sufrep[cli]"',
             file=sys.stderr,
         )
         sys.exit(FAILED)
-    try:
-        app()
     except SufrepError as error:
         print(f"sufrep: {error}", file=sys.stderr)
         sys.exit(FAILED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Inside a command typer makes this code of Ctrl-C, and says nothing.
+        if isinstance(error, SystemExit) and error.code != STOPPED:
+            raise
         print("sufrep: stopped", file=sys.stderr)
         sys.exit(STOPPED)

@@ -26,12 +26,15 @@ def repeat_names(args: list[str], repeatable: set[str]) -> list[str]:
 
     >>> repeat_names(["--latent", "2", "10", "--seeds", "3"], {"--latent"})
     ['--latent', '2', '--latent', '10', '--seeds', '3']
+    >>> repeat_names(["--latent=2", "10"], {"--latent"})
+    ['--latent=2', '--latent', '10']
     """
     expanded: list[str] = []
     current, first = "", True
     for argument in args:
         if argument.startswith("-"):
-            current, first = argument if argument in repeatable else "", True
+            name, equals, _ = argument.partition("=")
+            current, first = name if name in repeatable else "", not equals
         elif current and not first:
             expanded.append(current)
         else:

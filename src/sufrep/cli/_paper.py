@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,12 @@ class Style(StrEnum):
     latex = "latex"
 
 
+def _not_zero(jobs: int) -> int:
+    if not jobs:
+        raise typer.BadParameter("0 is no number of jobs; 1 is one trial after the other.")
+    return jobs
+
+
 DEFAULT_STORE = Path("paper_results")
 _SETUPS = ["global_linear", "latent_linear", "piecewise_linear"]
 StoreOption = Annotated[Path, typer.Option("--store", help="Folder of the results; made if it is not there.")]
@@ -53,8 +60,11 @@ MethodsOption = Annotated[
 ]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")]
 FirstSeedOption = Annotated[int, typer.Option("--first-seed", min=0, help="The seeds count from here.")]
-TreesOption = Annotated[int, typer.Option("--trees", min=4, help="Trees of a forest, a multiple of 4.")]
-JobsOption = Annotated[int, typer.Option("--jobs", help="Trials side by side; -1 is one for each core.")]
+TreesOption = Annotated[int, typer.Option("--trees", min=4, help="Trees of a forest.")]
+JobsOption = Annotated[
+    int,
+    typer.Option("--jobs", callback=_not_zero, help="Trials side by side; -1 is one for each core."),
+]
 BackendOption = Annotated[Backend, typer.Option("--backend", help="Processes, or a Dask cluster.")]
 SchedulerOption = Annotated[str | None, typer.Option("--scheduler", help="Address of the Dask cluster.")]
 BugOption = Annotated[
@@ -200,16 +210,19 @@ def export(
 
 
 def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str | None) -> None:
+    if scheduler and backend is not Backend.dask:
+        raise typer.BadParameter("it goes with --backend dask.", param_hint="--scheduler")
     from sufrep._paper.run import run_plan
     from sufrep._paper.store import Store
 
-    console = Console()
+    # A path may hold brackets, which are no markup, and must not be broken into lines.
+    say = partial(Console().print, markup=False, highlight=False, soft_wrap=True)
     store = Store(folder, plan.experiment)
     with progress(f"paper {plan.experiment}") as bar:
 
         def on_start(todo: int, done: int) -> None:
             if done:
-                console.print(f"{done} of {done + todo} trials are already in {store.path}", highlight=False)
+                say(f"{done} of {done + todo} trials are already in {store.path}")
             bar.start(todo)
 
         def on_finished(record: dict[str, Any]) -> None:
@@ -225,7 +238,7 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
             on_start=on_start,
             on_finished=on_finished,
         )
-    console.print(f"{n_run} trials run; results in {store.path}", highlight=False)
+    say(f"{n_run} trial(s) run; results in {store.path}")
 
 
 def _command() -> str:

@@ -46,7 +46,7 @@ def progress(what: str) -> Iterator[Advance]:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     # The estimate looks back on ten minutes: trials of one seed take very different times.
     with Progress(*columns, console=console, speed_estimate_period=600) as bar:
@@ -82,7 +82,7 @@ class _Log:
         self._last = now
         left = (now - self._begun) / self._done * (self._todo - self._done)
         line = f"{self._what}: {self._done} of {self._todo}, about {_minutes(left)} left  {note}"
-        self._console.print(line.rstrip(), highlight=False, soft_wrap=True)
+        self._console.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 
 def _minutes(seconds: float) -> str:

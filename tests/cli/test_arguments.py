@@ -1,0 +1,89 @@
+"""Options with several values in a row mean the same as options that are repeated."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from sufrep.cli._arguments import SeveralValues, repeat_names
+
+REPEATABLE = {"--latent", "--methods"}
+values = st.text("abc0123._", min_size=1, max_size=4)
+# Options as they are typed: a name, and its values.
+options = st.lists(
+    st.tuples(st.sampled_from(sorted(REPEATABLE)), st.lists(values, min_size=1, max_size=4)), max_size=5
+)
+
+
+def in_a_row(typed: list[tuple[str, list[str]]]) -> list[str]:
+    return [argument for name, given in typed for argument in (name, *given)]
+
+
+def repeated(typed: list[tuple[str, list[str]]]) -> list[str]:
+    return [argument for name, given in typed for value in given for argument in (name, value)]
+
+
+@given(options)
+@settings(deadline=None)
+def test_values_in_a_row_become_repeated_options(typed):
+    assert repeat_names(in_a_row(typed), REPEATABLE) == repeated(typed)
+
+
+@given(options)
+@settings(deadline=None)
+def test_repeated_options_stay_as_they_are(typed):
+    assert repeat_names(repeated(typed), REPEATABLE) == repeated(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "understood"),
+    [
+        ("", ""),
+        ("--seeds 3 --jobs 2", "--seeds 3 --jobs 2"),
+        ("--seeds 3 4", "--seeds 3 4"),  # click refuses the 4
+        ("--latent=2 10", "--latent=2 --latent 10"),
+        ("--latent=2 10 --latent 3 4", "--latent=2 --latent 10 --latent 3 --latent 4"),
+        ("--latent --seeds 3", "--latent --seeds 3"),
+        ("--latent 2 --bug 10", "--latent 2 --bug 10"),
+        ("2 --latent 3", "2 --latent 3"),
+    ],
+)
+def test_only_values_of_repeatable_options_get_a_name(typed, understood):
+    assert repeat_names(typed.split(), REPEATABLE) == understood.split()
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    app = typer.Typer()
+
+    @app.command(cls=SeveralValues)
+    def add(
+        number: list[int] = typer.Option([7], "--number", "-n"),  # noqa: B008
+        times: int = typer.Option(1, "--times"),
+    ) -> None:
+        typer.echo(sum(number) * times)
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("typed", "result"),
+    [
+        ("", "7"),
+        ("--number 1 2 3", "6"),
+        ("-n 1 2 --times 2", "6"),
+        ("--times 2 --number 1 2", "6"),
+        ("--number 1 --number 2", "3"),
+        ("--number=1 2 -n 3 4", "10"),
+    ],
+)
+def test_a_command_takes_both_spellings(app, typed, result):
+    assert CliRunner().invoke(app, typed).stdout.strip() == result
+
+
+@pytest.mark.parametrize("typed", ["--times 1 2", "5", "--number", "--number 1 x"])
+def test_what_does_not_fit_is_wrong_usage(app, typed):
+    assert CliRunner().invoke(app, typed).exit_code == 2

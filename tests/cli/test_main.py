@@ -1,0 +1,172 @@
+"""The command itself: exit codes, messages in place of tracebacks, and a hint where packages are missing."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sufrep import cli
+from sufrep._paper import run
+from sufrep._paper.store import Store
+from sufrep.cli import main
+
+COLOUR = re.compile(r"\x1b\[([0-9;]*;)?[39][0-7]m")
+
+
+@pytest.fixture
+def not_loaded(monkeypatch):
+    """As if no command had been called yet."""
+    for module in ("_app", "_paper", "_arguments", "_progress"):
+        monkeypatch.delitem(sys.modules, f"sufrep.cli.{module}", raising=False)
+        monkeypatch.delattr(cli, module, raising=False)
+
+
+@pytest.mark.usefixtures("not_loaded")
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_without_its_packages_the_command_says_what_to_install(sufrep, monkeypatch, package):
+    for module in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    result = sufrep("paper tables")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        f"The command line needs the package '{package}', which is not installed.\n"
+        'Hint: pip install "sufrep[cli]"\n'
+    )
+
+
+@pytest.mark.usefixtures("not_loaded")
+def test_another_missing_module_is_not_explained_away(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shlex", None)
+    monkeypatch.setattr(sys, "argv", ["sufrep", "paper", "tables"])
+    with pytest.raises(ModuleNotFoundError, match="shlex"):
+        main()
+
+
+def test_our_errors_are_messages_with_code_1(sufrep, tmp_path):
+    result = sufrep(f"paper tables --store {tmp_path}")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"sufrep: The store '{tmp_path}' holds no results")
+    assert "\nHint: run `sufrep paper simulations`" in result.err
+
+
+def test_errors_that_are_not_ours_keep_their_traceback(monkeypatch, tmp_path):
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a slip")
+
+    monkeypatch.setattr(run, "run_plan", broken)
+    monkeypatch.setattr(sys, "argv", ["sufrep", "paper", "simulations", "--store", str(tmp_path)])
+    with pytest.raises(ZeroDivisionError, match="a slip"):
+        main()
+
+
+def test_ctrl_c_has_code_130_and_no_traceback(sufrep, monkeypatch, tmp_path):
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "run_plan", stopped)
+    result = sufrep(f"paper simulations --store {tmp_path}")
+    assert (result.code, result.out) == (130, "")
+    assert result.err == "sufrep: stopped\n"
+
+
+@pytest.mark.usefixtures("not_loaded")
+def test_ctrl_c_while_modules_load_has_code_130_too(sufrep, monkeypatch):
+    class Stopping:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "sufrep.cli._app":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Stopping(), *sys.meta_path])
+    assert (result := sufrep("paper tables")).code == 130
+    assert result.err == "sufrep: stopped\n"
+
+
+def test_ctrl_c_in_a_real_run_keeps_the_trials_that_are_done(tmp_path):
+    # A shell may have had this signal ignored in processes of the background.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    options = f"--setups latent_linear --latent 2 --levels 5 --n 2000 --jobs 1 --store {tmp_path}"
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            heard + "from sufrep.cli import main; main()",
+            *f"paper simulations --methods one_hot --seeds 5000 {options}".split(),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        store = Store(tmp_path, "simulations")
+        deadline = time.monotonic() + 60
+        while len(store.records()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert messages == "sufrep: stopped\n"
+    assert 2 <= len(store.records()) < 5000
+
+
+def test_the_module_is_the_command():
+    command = [sys.executable, "-m", "sufrep.cli", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Usage: " in result.stdout
+    assert "paper" in result.stdout
+    assert result.stderr == ""
+
+
+def test_help_needs_none_of_the_heavy_packages():
+    code = (
+        "import sys; from sufrep.cli._app import app; "
+        "print([name for name in ('altair', 'xgboost', 'econml', 'dask') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("command", "code"), [("--help", 0), ("paper --help", 0), ("", 2), ("paper", 2)])
+def test_help_lists_the_commands(sufrep, command, code):
+    result = sufrep(command)
+    assert result.code == code
+    assert "Usage: " in result.out + result.err
+
+
+@pytest.mark.parametrize("command", ["papers", "paper table", "--stor"])
+def test_an_unknown_command_is_wrong_usage(sufrep, command):
+    result = sufrep(command)
+    assert result.code == 2
+    assert "No such" in result.err
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])
+def test_messages_have_colours_unless_no_color_is_set(sufrep, monkeypatch, no_color, coloured):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    if no_color is None:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+    else:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    result = sufrep("paper simulations --seeds -1")
+    assert result.code == 2
+    assert bool(COLOUR.search(result.err)) is coloured
+
+
+def test_what_is_piped_has_no_colours(sufrep, monkeypatch):
+    for name in ("FORCE_COLOR", "NO_COLOR", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+    assert "\x1b" not in sufrep("paper simulations --help").out
+
+
+def test_a_reader_that_stops_early_is_no_error():
+    command = f"{sys.executable} -m sufrep.cli paper simulations --help | head -n 1"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert result.stderr == ""

@@ -1,0 +1,272 @@
+"""``sufrep paper`` as a user types it: run, tables, figures, export, and what is typed wrongly."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+
+from sufrep._paper.store import Store
+from sufrep._paper.tables import all_tables
+from sufrep.cli._app import app
+from sufrep.datasets import load_king_county
+from sufrep.datasets._loaders import _KING_COUNTY_COVARIATES as COVARIATES
+
+SMALL = "--setups latent_linear --n 300 --levels 5 --seeds 2 --jobs 1"
+COMMANDS = ["simulations", "empirical", "figures", "tables", "export"]
+
+
+@pytest.fixture(scope="module")
+def store(sufrep, tmp_path_factory) -> Path:
+    """A small store of simulations, made by the command."""
+    folder = tmp_path_factory.mktemp("run") / "store"
+    result = sufrep(f"paper simulations --latent 2 10 --methods one_hot means {SMALL} --store {folder}")
+    assert (result.code, result.out) == (0, f"8 trial(s) run; results in {folder}/simulations.jsonl\n")
+    assert "8 of 8" in result.err
+    return folder
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    """All records, without the time that they took."""
+    records = Store(folder, "simulations").records()
+    return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
+
+
+def test_values_in_a_row_are_all_run(store):
+    found = {(record["n_latent"], record["method"], record["seed"]) for record in results(store)}
+    assert found == {(k, method, seed) for k in (2, 10) for method in ("one_hot", "means") for seed in (0, 1)}
+
+
+def test_repeated_options_give_the_same_results(sufrep, store, tmp_path):
+    latent, methods = "--latent 2 --latent 10", "--methods one_hot --methods means"
+    assert sufrep(f"paper simulations {latent} {methods} {SMALL} --store {tmp_path}").code == 0
+    assert results(tmp_path) == results(store)
+
+
+def test_the_store_tells_the_command_that_made_it(store):
+    (run,) = Store(store, "simulations").runs()
+    assert run["command"].startswith("sufrep paper simulations --latent 2 10 --methods one_hot means")
+
+
+def test_the_same_command_again_runs_nothing(sufrep, store):
+    result = sufrep(f"paper simulations --latent 2 10 --methods one_hot means {SMALL} --store {store}")
+    assert result.code == 0
+    assert result.out == (
+        f"8 of 8 trials are already in {store}/simulations.jsonl\n"
+        f"0 trial(s) run; results in {store}/simulations.jsonl\n"
+    )
+
+
+def test_what_was_typed_twice_is_run_once(sufrep, tmp_path):
+    options = "--setups latent_linear --latent 2 2 --levels 5 --n 300 --methods drop drop --seeds 1 --jobs 1"
+    assert sufrep(f"paper simulations {options} --store {tmp_path}").out.startswith("1 trial(s) run")
+    assert len(results(tmp_path)) == 1
+
+
+def test_seeds_count_from_the_first_and_the_path_is_shown_as_it_is(sufrep, tmp_path):
+    folder = tmp_path / ("[red]" + "long" * 30)
+    options = "--setups latent_linear --latent 2 --levels 5 --n 300 --methods drop --jobs 1"
+    result = sufrep(f"paper simulations {options} --first-seed 7 --seeds 2 --store {folder}")
+    assert result.out == f"2 trial(s) run; results in {folder}/simulations.jsonl\n"
+    assert [record["seed"] for record in results(folder)] == [7, 8]
+
+
+def test_any_number_of_trees_from_4_makes_a_forest(sufrep, tmp_path):
+    options = "--setups latent_linear --latent 2 --levels 5 --n 300 --methods one_hot --seeds 1 --jobs 1"
+    result = sufrep(f"paper simulations {options} --models forest --trees 5 --store {tmp_path}")
+    assert result.code == 0
+
+
+def test_the_slip_of_the_authors_is_a_variant_of_the_methods_that_choose_k(sufrep, tmp_path):
+    options = (
+        "--setups latent_linear --latent 2 --levels 5 --n 300 --seeds 1 --jobs 1 --models sklearn_forest"
+    )
+    methods = "--methods one_hot low_rank --trees 4 --k-index-bug"
+    assert sufrep(f"paper simulations {options} {methods} --store {tmp_path}").code == 0
+    assert {record["method"]: record["k_index_bug"] for record in results(tmp_path)} == {
+        "one_hot": False,
+        "low_rank": True,
+    }
+    assert "low_rank (k index)" in sufrep(f"paper tables --store {tmp_path}").out
+
+
+# Tables, figures, export
+
+
+@pytest.mark.parametrize("style", ["text", "markdown", "latex"])
+def test_tables_are_printed_in_every_format(sufrep, store, style):
+    result = sufrep(f"paper tables --store {store} --format {style}")
+    tables = all_tables(Store(store, "simulations"), Store(store, "empirical"))
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "\n".join(table.render(style) for table in tables)
+
+
+def test_tables_go_to_a_file_in_a_folder_that_is_made(sufrep, store, tmp_path):
+    file = tmp_path / "new" / "tables.tex"
+    result = sufrep(f"paper tables --store {store} --format latex --out {file}")
+    assert (result.code, result.out) == (0, f"{file}\n")
+    assert file.read_text() == sufrep(f"paper tables --store {store} --format latex").out
+
+
+def test_an_exported_store_gives_the_same_tables(sufrep, store, tmp_path):
+    result = sufrep(f"paper export --store {store} --out {tmp_path}")
+    assert (result.code, result.out) == (0, f"{tmp_path}/simulations.csv\n")
+    again = sufrep(f"paper tables --store {tmp_path}").out
+    assert again == sufrep(f"paper tables --store {store}").out
+
+
+def test_figures_are_written_and_named(sufrep, store, tmp_path):
+    result = sufrep(f"paper figures --store {store} --out {tmp_path / 'out'}")
+    assert result.code == 0
+    names = [f"figure_xgboost.{ending}" for ending in ("png", "svg", "html")]
+    assert result.out.splitlines() == [str(tmp_path / "out" / name) for name in names]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names)
+
+
+# Real data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """A folder with 200 made houses."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    lines = [",".join(["id", "date", "price", *COVARIATES, "zipcode"])]
+    for i in range(200):
+        numbers = [f"{value:.3f}" for value in rng.normal(size=len(COVARIATES))]
+        lines.append(",".join([str(i), "20140101", f"{rng.uniform(1, 9):.2f}", *numbers, str(98000 + i % 8)]))
+    (folder / "king_county.csv").write_text("\n".join(lines) + "\n")
+    assert load_king_county(folder).X.shape == (200, 17)
+    return folder
+
+
+@pytest.mark.parametrize("place", ["option", "variable"])
+def test_real_data_are_cross_validated(sufrep, monkeypatch, data, tmp_path, place):
+    where = f"--data-dir {data}" if place == "option" else ""
+    monkeypatch.setenv("SUFREP_DATA", "/nowhere" if place == "option" else str(data))
+    options = "--datasets king_county --models xgboost --methods one_hot means --jobs 1"
+    result = sufrep(f"paper empirical {where} {options} --store {tmp_path}")
+    assert (result.code, result.out) == (0, f"8 trial(s) run; results in {tmp_path}/empirical.jsonl\n")
+    lines = sufrep(f"paper tables --store {tmp_path}").out.splitlines()
+    assert lines[0] == "xgboost: percent improvement of the MSE over one-hot, real data"
+    assert lines[-2].split() == ["king_county", "published", "(p)", "0.773", "(0.67990)"]
+    assert lines[-1].startswith("4 test folds.")
+    assert sufrep(f"paper export --store {tmp_path} --out {tmp_path}").out == f"{tmp_path}/empirical.csv\n"
+
+
+# What is typed wrongly
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        (
+            "simulations --methods one_hot mens",
+            1,
+            "No encoder is called 'mens'.\nHint: did you mean 'means'?",
+        ),
+        (
+            "simulations --models boosting",
+            1,
+            "models is 'boosting'.\nHint: models is among forest, sklearn_f",
+        ),
+        ("simulations --setups latent flat", 1, "setups is 'latent'.\nHint: setups is among global_linear,"),
+        ("simulations --latent 0 --jobs 1", 1, "n_latent is 0.\nHint: n_latent is an integer of at least 1"),
+        ("simulations --latent 10 --n 100 --jobs 1", 1, "n is 100.\nHint: n is large enough for levels of 5"),
+        (
+            "simulations --backend dask --scheduler no://x",
+            1,
+            "scheduler is 'no://x'.\nHint: scheduler is the",
+        ),
+        ("simulations --scheduler tcp://x:1", 2, "it goes with --backend dask"),
+        ("simulations --backend ray", 2, "'ray' is not one of 'loky', 'dask'"),
+        ("simulations --jobs 0", 2, "0 is no number of jobs"),
+        ("simulations --seeds -1", 2, "Invalid value for '--seeds'"),
+        ("simulations --seeds 0", 2, "Invalid value for '--seeds'"),
+        ("simulations --first-seed -1", 2, "Invalid value for '--first-seed'"),
+        ("simulations --n 10", 2, "Invalid value for '--n'"),
+        ("simulations --trees 3", 2, "Invalid value for '--trees'"),
+        ("simulations --latent 2 two", 2, "Invalid value for '--latent'"),
+        ("simulations --seeds 2 3", 2, "unexpected extra argument"),
+        ("simulations --seed 3", 2, "No such option: --seed"),
+        ("empirical --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is among pakistan, ames,"),
+        ("empirical --methods oracle", 1, "No encoder is called 'oracle'"),
+        (
+            "empirical --data-dir /no/where --jobs 1",
+            1,
+            "data_dir names '/no/where', which is not a folder.\nHint",
+        ),
+        ("empirical --jobs 1", 1, "environment variable SUFREP_DATA is not set.\nHint: use data_dir="),
+        ("tables", 1, "holds no results that can be compared with one_hot.\nHint: run `sufrep paper"),
+        ("tables --format word", 2, "'word' is not one of 'text', 'markdown', 'latex'"),
+        ("figures", 1, "holds no cell with both one_hot and another method.\nHint: run `sufrep paper"),
+        ("export", 1, "holds no results.\nHint: run `sufrep paper"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(sufrep, monkeypatch, tmp_path, command, code, message):
+    monkeypatch.delenv("SUFREP_DATA", raising=False)
+    result = sufrep(f"paper {command} --store {tmp_path / 'store'}")
+    assert (result.code, result.out) == (code, "")
+    assert message in result.err
+    assert "Traceback" not in result.err
+
+
+def test_figures_of_methods_that_were_not_run_list_what_there_is(sufrep, store, tmp_path):
+    result = sufrep(f"paper figures --store {store} --methods mnl --out {tmp_path}")
+    assert result.code == 1
+    assert "has no improvement of 'mnl' over one_hot.\nHint: it has those of means.\n" in result.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["tables", "figures", "export"])
+def test_a_place_that_cannot_be_written_is_a_clear_error(sufrep, store, tmp_path, command):
+    (tmp_path / "file").touch()
+    result = sufrep(f"paper {command} --store {store} --out {tmp_path / 'file' / 'out'}")
+    assert result.code == 1
+    assert f"The store '{tmp_path / 'file' / 'out'}" in result.err
+    assert " cannot be written: " in result.err
+    assert "\nHint: name a" in result.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_other_settings_do_not_mix_with_those_of_the_store(sufrep, store):
+    before = (store / "simulations.jsonl").read_bytes()
+    result = sufrep(f"paper simulations --n 400 --store {store}")
+    assert result.code == 1
+    assert "holds results with other settings (n).\nHint: name another folder with --store" in result.err
+    assert (store / "simulations.jsonl").read_bytes() == before
+
+
+def test_a_damaged_store_is_a_clear_error(sufrep, tmp_path):
+    (tmp_path / "simulations.jsonl").write_text(json.dumps({"run": {}}) + "\nno json\n")
+    result = sufrep(f"paper tables --store {tmp_path}")
+    assert result.code == 1
+    assert "is damaged: line 2 of 2 is no JSON.\nHint: delete that line" in result.err
+
+
+# Help
+
+
+def example(sufrep: Callable[[str], Any], command: str) -> str:
+    (line,) = [line for line in sufrep(f"paper {command} --help").out.splitlines() if "Example: " in line]
+    return line.partition("Example: ")[2].strip()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_has_an_example_that_can_be_typed(sufrep, command):
+    program, group, name, *arguments = shlex.split(example(sufrep, command))
+    assert (program, group, name) == ("sufrep", "paper", command)
+    paper: Any = typer.main.get_command(app)
+    parsed = paper.commands["paper"].commands[name].make_context(name, arguments)
+    assert parsed.params["store"]
+
+
+def test_the_tests_know_every_command():
+    root: Any = typer.main.get_command(app)
+    assert list(root.commands["paper"].commands) == COMMANDS

@@ -1,0 +1,177 @@
+"""Plans: which trials there are, in which order, and what makes two stores different."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import FrozenInstanceError, fields, replace
+from itertools import groupby
+
+import pytest
+
+from sufrep._paper.models import MODELS
+from sufrep._paper.plan import (
+    PAPER_METHODS,
+    REFERENCES,
+    EmpiricalPlan,
+    EmpiricalTrial,
+    Settings,
+    SimulationPlan,
+    SimulationTrial,
+)
+from sufrep._simulate import SETUPS
+from sufrep.datasets import DATASETS
+from sufrep.encoders import METHODS
+from sufrep.errors import InvalidParameterError, SufrepError, UnknownMethodError
+
+# Another value of each setting.
+CHANGES = {"n": 500, "p": 4, "own_probability": 0.5, "n_trees": 8, "n_folds": 5}
+
+
+def test_the_default_simulations_are_the_twelve_cells_of_the_paper_times_methods_times_seeds():
+    trials = SimulationPlan().trials()
+    cells = {(trial.setup, trial.n_latent, trial.levels_per_latent) for trial in trials}
+    assert cells == {
+        (setup, latent, levels) for setup in SETUPS for latent in (2, 10) for levels in (50, 100)
+    }
+    assert len(trials) == len(set(trials)) == 12 * (12 + 2) * 20
+    assert {trial.model for trial in trials} == {"xgboost"}
+    assert not any(trial.k_index_bug for trial in trials)
+
+
+def test_the_default_tables_are_all_data_sets_and_folds_with_both_models():
+    trials = EmpiricalPlan().trials()
+    assert len(trials) == len(set(trials)) == len(DATASETS) * 2 * 4 * 12
+    assert {trial.dataset for trial in trials} == set(DATASETS)
+    assert {trial.fold for trial in trials} == {0, 1, 2, 3}
+    assert {trial.model for trial in trials} == {"forest", "xgboost"}
+
+
+def test_the_methods_of_the_paper_are_encoders_and_the_references_are_not():
+    assert set(PAPER_METHODS) <= set(METHODS)
+    assert not set(REFERENCES) & set(METHODS)
+
+
+@pytest.mark.parametrize("plan", [SimulationPlan(seeds=(3, 1, 2)), EmpiricalPlan(seeds=(3, 1, 2))])
+def test_trials_go_seed_by_seed_so_that_a_stopped_run_has_as_many_of_each_cell(plan):
+    trials = plan.trials()
+    assert [seed for seed, _ in groupby(trial.seed for trial in trials)] == [3, 1, 2]
+    assert set(Counter(trial.seed for trial in trials).values()) == {len(trials) // 3}
+
+
+def test_methods_of_one_sample_stand_side_by_side_in_the_order_given():
+    plan = SimulationPlan(methods=("means", "one_hot"), models=("forest", "xgboost"), seeds=(0,))
+    trials = plan.trials()
+    assert [trial.method for trial in trials] == ["means", "one_hot"] * 24
+    assert trials[0] == SimulationTrial("global_linear", 2, 50, "forest", "means", 0)
+    assert trials[2] == SimulationTrial("global_linear", 2, 50, "xgboost", "means", 0)
+    assert trials[4] == SimulationTrial("global_linear", 2, 100, "forest", "means", 0)
+    assert trials[-1] == SimulationTrial("piecewise_linear", 10, 100, "xgboost", "one_hot", 0)
+
+
+def test_folds_follow_the_setting():
+    plan = EmpiricalPlan(("ames",), ("xgboost",), ("means",), seeds=(7,), settings=Settings(n_folds=3))
+    assert plan.trials() == [EmpiricalTrial("ames", "xgboost", "means", 7, fold) for fold in range(3)]
+
+
+@pytest.mark.parametrize("plan", [SimulationPlan, EmpiricalPlan])
+def test_the_slip_concerns_the_methods_that_choose_k_only(plan):
+    trials = plan(k_index_bug=True, seeds=(0,)).trials()
+    assert {trial.method for trial in trials if trial.k_index_bug} == {"low_rank", "sparse_low_rank"}
+    assert {trial.method for trial in trials if not trial.k_index_bug}.isdisjoint(
+        {"low_rank", "sparse_low_rank"}
+    )
+
+
+def test_no_seeds_are_no_trials():
+    assert SimulationPlan(seeds=()).trials() == []
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ({"setups": ("linear",)}, "setups is 'linear'.\nHint: setups is among global_linear, latent_linear"),
+        ({"models": ("boost",)}, "models is 'boost'.\nHint: models is among forest, sklearn_forest, xgboost"),
+    ],
+)
+def test_an_unknown_name_in_simulations_is_named_beside_those_that_are_known(names, text):
+    with pytest.raises(InvalidParameterError, match=text):
+        SimulationPlan(**names)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ({"datasets": ("boston",)}, "datasets is 'boston'.\nHint: datasets is among pakistan, ames"),
+        ({"models": ("lasso",)}, "models is 'lasso'.\nHint: models is among forest"),
+    ],
+)
+def test_an_unknown_name_in_tables_is_named_beside_those_that_are_known(names, text):
+    with pytest.raises(InvalidParameterError, match=text):
+        EmpiricalPlan(**names)
+
+
+@pytest.mark.parametrize("plan", [SimulationPlan, EmpiricalPlan])
+def test_a_misspelt_method_brings_the_nearest_one(plan):
+    with pytest.raises(UnknownMethodError, match=r"'lowrank'\.\nHint: did you mean 'low_rank'\?"):
+        plan(methods=("means", "lowrank"))
+
+
+@pytest.mark.parametrize("method", REFERENCES)
+def test_real_data_have_no_truth_that_oracle_or_bayes_could_use(method):
+    assert SimulationPlan(methods=(method,)).methods == (method,)
+    with pytest.raises(SufrepError, match=f"No encoder is called '{method}'"):
+        EmpiricalPlan(methods=(method,))
+
+
+@pytest.mark.parametrize("method", [*METHODS, "drop"])
+@pytest.mark.parametrize("plan", [SimulationPlan, EmpiricalPlan])
+def test_every_encoder_and_the_covariates_alone_can_be_planned(plan, method):
+    assert {trial.method for trial in plan(methods=(method,), seeds=(0,)).trials()} == {method}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_can_be_planned(model):
+    assert {trial.model for trial in EmpiricalPlan(models=(model,)).trials()} == {model}
+
+
+@pytest.mark.parametrize(
+    ("frozen", "name"),
+    [
+        (SimulationPlan(), "seeds"),
+        (EmpiricalPlan(), "datasets"),
+        (Settings(), "n"),
+        (SimulationPlan().trials()[0], "seed"),
+        (EmpiricalPlan().trials()[0], "fold"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_plans_and_trials_cannot_be_changed(frozen, name):
+    with pytest.raises(FrozenInstanceError, match=f"cannot assign to field '{name}'"):
+        setattr(frozen, name, 1)
+
+
+@pytest.mark.parametrize(("name", "value"), CHANGES.items())
+def test_the_identity_changes_with_every_setting(name, value):
+    before, after = Settings().identity(), Settings(**{name: value}).identity()
+    assert {key for key in before if before[key] != after[key]} == {name}
+
+
+def test_the_identity_does_not_depend_on_where_the_data_lie():
+    assert Settings(data_dir="/a").identity() == Settings(data_dir="/b").identity() == Settings().identity()
+
+
+def test_all_settings_but_the_place_of_the_data_are_covered_here():
+    assert {field.name for field in fields(Settings)} == {*CHANGES, "data_dir"}
+
+
+@pytest.mark.parametrize("name", ["XGBOOST", "COMPONENTS", "ALPHAS", "CHOICE_FOLDS", "CHOICE_TREES"])
+def test_the_identity_changes_with_every_constant_that_results_depend_on(monkeypatch, name):
+    before = Settings().identity()
+    other = {"XGBOOST": {"max_depth": 1}, "COMPONENTS": (2,), "ALPHAS": (0.5,)}.get(name, 17)
+    monkeypatch.setattr(f"sufrep._paper.plan.{name}", other)
+    assert Settings().identity() != before
+
+
+def test_trials_sort_by_what_they_are():
+    trial = SimulationTrial("latent_linear", 2, 50, "xgboost", "means", 3)
+    assert sorted([trial, replace(trial, seed=1)]) == [replace(trial, seed=1), trial]

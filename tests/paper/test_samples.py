@@ -1,0 +1,176 @@
+"""What trials work on: the 80/20 split of simulated rows, inner folds without test rows, real files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sufrep import simulate
+from sufrep._paper.plan import EmpiricalTrial, Settings, SimulationTrial
+from sufrep._paper.samples import Sample, real_sample, simulated_sample
+from sufrep._splits import level_folds
+from sufrep.errors import DataNotFoundError, InvalidParameterError
+
+SETTINGS = Settings(n=600, p=6)
+TRIAL = SimulationTrial("latent_linear", 2, 5, "xgboost", "means", seed=3)
+AMES = "Id,LotArea,Alley,Neighborhood,GarageYrBlt,GarageQual,PoolQC,SalePrice"
+
+
+def ames(folder: Path, levels: str) -> Path:
+    """One row for each letter, which is its level; row i has area i and price 1,000 + i."""
+    rows = [f"{i},{i},NA,{level},2000,TA,NA,{1000 + i}" for i, level in enumerate(levels)]
+    (folder / "ames_kaggle.csv").write_text("\n".join([AMES, *rows]) + "\n")
+    return folder
+
+
+# Simulated
+
+
+def test_a_simulated_sample_is_that_of_its_seed_and_settings():
+    sample = simulated_sample(TRIAL, replace(SETTINGS, own_probability=0.7))
+    drawn = simulate(
+        "latent_linear", n=600, p=6, n_latent=2, levels_per_latent=5, own_probability=0.7, seed=3
+    )
+    np.testing.assert_array_equal(sample.X, drawn.X)
+    np.testing.assert_array_equal(sample.codes, drawn.codes)
+    np.testing.assert_array_equal(sample.y, drawn.y)
+    np.testing.assert_array_equal(sample.truth.conditional_mean, drawn.conditional_mean)
+    np.testing.assert_array_equal(sample.truth.state_probabilities, drawn.state_probabilities[drawn.codes])
+
+
+def test_a_fifth_of_the_rows_of_each_level_is_tested():
+    sample = simulated_sample(TRIAL, SETTINGS)
+    assert sample.test.sum() == 120
+    for level in range(10):
+        of_level = sample.codes == level
+        assert abs(sample.test[of_level].sum() - of_level.sum() / 5) < 1
+
+
+def test_levels_of_fewer_than_five_rows_are_never_tested():
+    sample = simulated_sample(replace(TRIAL, levels_per_latent=60), SETTINGS)
+    counts = np.bincount(sample.codes)
+    assert (counts[sample.codes] < 5).any()
+    assert (counts[sample.codes[sample.test]] >= 5).all()
+    assert set(sample.codes[sample.test]) <= set(sample.codes[~sample.test])
+
+
+def test_methods_and_models_of_one_seed_meet_the_same_rows_and_split():
+    sample = simulated_sample(TRIAL, SETTINGS)
+    other = simulated_sample(replace(TRIAL, method="mnl", model="forest", k_index_bug=True), SETTINGS)
+    np.testing.assert_array_equal(sample.y, other.y)
+    np.testing.assert_array_equal(sample.test, other.test)
+
+
+def test_another_seed_draws_other_rows_and_another_split():
+    sample, other = simulated_sample(TRIAL, SETTINGS), simulated_sample(replace(TRIAL, seed=4), SETTINGS)
+    assert not np.array_equal(sample.X, other.X)
+    assert not np.array_equal(sample.test, other.test)
+
+
+def test_a_sample_too_small_for_any_test_row_is_a_clear_error():
+    with pytest.raises(InvalidParameterError, match=r"n is 30\.\nHint: n is large enough"):
+        simulated_sample(replace(TRIAL, levels_per_latent=500), Settings(n=30))
+
+
+def test_the_table_holds_the_covariates_and_then_the_level():
+    sample = simulated_sample(TRIAL, SETTINGS)
+    np.testing.assert_array_equal(sample.table[:, :-1], sample.X)
+    np.testing.assert_array_equal(sample.table[:, -1], sample.codes)
+
+
+# Inner folds
+
+
+def marked(n: int = 90) -> Sample:
+    """Rows that carry their own number as only covariate."""
+    codes = np.arange(n) % 3
+    return Sample(
+        np.arange(n, dtype=float)[:, None], codes, np.arange(n) * 2.0, level_folds(codes, 5, 0) == 0
+    )
+
+
+def test_inner_folds_hold_all_training_rows_and_no_test_row():
+    sample = marked()
+    for part in sample.inner(3, seed=0):
+        np.testing.assert_array_equal(part.X[:, 0], np.flatnonzero(~sample.test))
+        np.testing.assert_array_equal(part.y, 2 * part.X[:, 0])
+        np.testing.assert_array_equal(part.codes, part.X[:, 0] % 3)
+
+
+def test_inner_folds_test_each_training_row_once():
+    tested = np.sum([part.test for part in marked().inner(3, seed=0)], axis=0)
+    np.testing.assert_array_equal(tested, np.ones(72))
+
+
+def test_inner_folds_know_no_truth():
+    sample = simulated_sample(TRIAL, SETTINGS)
+    assert all(part.truth is None for part in sample.inner(3, seed=0))
+
+
+def test_inner_folds_follow_their_seed():
+    first, same, other = (marked().inner(3, seed)[0].test for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+# Real
+
+
+def test_a_real_sample_has_the_rows_of_its_file(tmp_path):
+    settings = Settings(data_dir=str(ames(tmp_path, "bbbbaaaaac")))
+    sample = real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 0), settings)
+    np.testing.assert_array_equal(sample.X, np.column_stack([np.arange(10), np.zeros(10)]))
+    np.testing.assert_array_equal(sample.y, 1000 + np.arange(10))
+    assert sample.codes.tolist() == [1, 1, 1, 1, 0, 0, 0, 0, 0, 2]
+    assert sample.truth is None
+
+
+def test_the_folds_of_a_real_sample_test_each_row_of_a_large_level_once(tmp_path):
+    settings = Settings(data_dir=str(ames(tmp_path, "bbbbaaaaac")))
+    tests = [
+        real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, fold), settings).test for fold in range(4)
+    ]
+    np.testing.assert_array_equal(np.sum(tests, axis=0), [1] * 9 + [0])
+
+
+def test_the_number_of_folds_is_a_setting(tmp_path):
+    settings = Settings(data_dir=str(ames(tmp_path, "aaaaaaaa")), n_folds=2)
+    assert real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 1), settings).test.sum() == 4
+
+
+def test_a_repetition_shuffles_the_rows_anew(tmp_path):
+    settings = Settings(data_dir=str(ames(tmp_path, "ab" * 20)))
+    first, again, other = (
+        real_sample(EmpiricalTrial("ames", "xgboost", "means", seed, 0), settings).test for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_the_folder_may_stand_in_the_environment(tmp_path, monkeypatch):
+    from sufrep._paper.samples import _load
+
+    _load.cache_clear()  # no folder is named, so the environment is no part of the key
+    monkeypatch.setenv("SUFREP_DATA", str(ames(tmp_path, "aaaabbbb")))
+    sample = real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 0), Settings())
+    assert len(sample.y) == 8
+    _load.cache_clear()
+
+
+def test_a_folder_without_the_file_is_a_clear_error(tmp_path):
+    settings = Settings(data_dir=str(tmp_path))
+    with pytest.raises(DataNotFoundError, match=r"king_county\.csv"):
+        real_sample(EmpiricalTrial("king_county", "xgboost", "means", 0, 0), settings)
+
+
+@pytest.mark.parametrize(("name", "n_rows"), [("pakistan", 504), ("ames", 1458)])
+def test_the_real_data_can_be_cut_into_four_folds(data_dir, name, n_rows):
+    settings = Settings(data_dir=str(data_dir))
+    tests = [real_sample(EmpiricalTrial(name, "xgboost", "means", 0, f), settings).test for f in range(4)]
+    sizes = [test.sum() for test in tests]
+    assert np.ptp(sizes) <= 1
+    assert len(tests[0]) == n_rows
+    assert 0.9 * n_rows < sum(sizes) <= n_rows

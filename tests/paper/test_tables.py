@@ -1,0 +1,273 @@
+"""Tables: exact text of small ones, published values beside ours, and tables narrow enough to read."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from sufrep._paper.plan import PAPER_METHODS, REFERENCES
+from sufrep._paper.published import published_improvements
+from sufrep._paper.store import Store
+from sufrep._paper.tables import Table, all_tables, empirical_tables, simulation_tables
+from sufrep.errors import StoreError
+
+Record = dict[str, Any]
+SMALL = Table("A title", ("setup", "one_two"), (("a", "1.0 ± 0.5"), ("longer", "2 %")), ("A note.",))
+
+
+def simulated(method: str, errors: list[float], **changes: Any) -> list[Record]:
+    """Records of one method in one cell, a seed for each error."""
+    cell = {"model": "xgboost", "setup": "latent_linear", "n_latent": 2, "levels_per_latent": 50}
+    rest = {"method": method, "k_index_bug": False, **changes}
+    return [{**cell, "seed": seed, "mse": mse, **rest} for seed, mse in enumerate(errors)]
+
+
+def crossvalidated(method: str, errors: list[float], **changes: Any) -> list[Record]:
+    rest = {"model": "xgboost", "dataset": "pakistan", "seed": 0, "k_index_bug": False, **changes}
+    return [{**rest, "method": method, "fold": fold, "mse": mse} for fold, mse in enumerate(errors)]
+
+
+def test_text_stands_in_columns():
+    assert SMALL.render("text") == (
+        "A title\nsetup   one_two\n------  ---------\na       1.0 ± 0.5\nlonger  2 %\nA note.\n"
+    )
+
+
+def test_markdown_is_a_table_between_empty_lines():
+    assert SMALL.render("markdown") == (
+        "**A title**\n\n| setup | one_two |\n| --- | --- |\n| a | 1.0 ± 0.5 |\n| longer | 2 % |\n\nA note.\n"
+    )
+
+
+def test_latex_is_a_whole_float_with_its_specials_escaped():
+    assert SMALL.render("latex") == (
+        "\\begin{table}\n"
+        "\\centering\n"
+        "\\begin{tabular}{ll}\n"
+        "\\hline\n"
+        "setup & one\\_two \\\\\n"
+        "\\hline\n"
+        "a & 1.0 $\\pm$ 0.5 \\\\\n"
+        "longer & 2 \\% \\\\\n"
+        "\\hline\n"
+        "\\end{tabular}\n"
+        "\\caption{A title. A note.}\n"
+        "\\end{table}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "escaped"),
+    [
+        ("_", r"\_"),
+        ("%", r"\%"),
+        ("&", r"\&"),
+        ("#", r"\#"),
+        ("$", r"\$"),
+        ("{}", r"\{\}"),
+        ("±", r"$\pm$"),
+        ("\\", r"\textbackslash{}"),
+        ("~", r"\textasciitilde{}"),
+        ("^", r"\textasciicircum{}"),
+    ],
+)
+def test_every_special_of_latex_is_escaped_once(plain, escaped):
+    assert f"x{escaped}y & b" in Table("", ("", ""), ((f"x{plain}y", "b"),)).render("latex")
+
+
+def test_simulations_show_ours_the_interval_and_the_published_bar():
+    records = [
+        *simulated("one_hot", [2.0, 4.0]),
+        *simulated("means", [1.8, 3.68]),  # 10 % and 8 %: 9 ± 12.7 with Student's 12.7 of one degree
+        *simulated("permutation", [2.1, 4.2]),
+        *simulated("oracle", [1.0, 2.0]),
+    ]
+    first, second = simulation_tables(records)
+    assert first.render("text") == (
+        "xgboost: percent improvement of the MSE over one-hot ± 95 % (published)\n"
+        "setup          cell    means             oracle\n"
+        "-------------  ------  ----------------  ----------\n"
+        "latent_linear  2L-50G  9.0 ± 12.7 (5.7)  50.0 ± 0.0\n"
+        "Seeds a cell: 2.\n"
+        "Cells within 4 points of the published bar: means 1 of 1.\n"
+    )
+    assert second.render("text") == (
+        "xgboost: percent improvement of the MSE over one-hot ± 95 %\n"
+        "setup          cell    permutation\n"
+        "-------------  ------  -----------\n"
+        "latent_linear  2L-50G  -5.0 ± 0.0\n"
+        "Seeds a cell: 2.\n"
+    )
+
+
+def test_one_seed_has_no_interval_and_a_cell_that_was_not_run_is_empty():
+    records = [
+        *simulated("one_hot", [2.0]),
+        *simulated("means", [1.0]),
+        *simulated("one_hot", [2.0, 2.0], n_latent=3),
+        *simulated("oracle", [1.0, 1.0], n_latent=3),
+    ]
+    (table,) = simulation_tables(records)
+    assert table.rows == (
+        ("latent_linear", "2L-50G", "50.0 (5.7)", ""),
+        ("latent_linear", "3L-50G", "", "50.0 ± 0.0"),
+    )
+    assert table.notes[0] == "Seeds a cell: 1 to 2."
+
+
+def test_a_zero_has_no_sign():
+    ours = simulated("one_hot", [2.0]) + simulated("deviation", [2.00001])
+    assert simulation_tables(ours)[0].rows[0][-1] == "0.0"
+    folds = crossvalidated("one_hot", [2.0] * 4) + crossvalidated("deviation", [2.000001] * 4)
+    assert empirical_tables(folds)[0].rows[0][-1] == "0.000"
+
+
+def test_the_paper_s_methods_come_first_then_references_then_all_others():
+    methods = [*PAPER_METHODS[1:], *REFERENCES]
+    records = [
+        record
+        for method in ("one_hot", *sorted(methods, reverse=True))
+        for record in simulated(method, [1.0])
+    ]
+    first, second = simulation_tables(records)
+    assert first.header[2:] == ("means", "low_rank", "sparse_low_rank", "mnl", "oracle", "bayes")
+    assert set(second.header[2:]) == set(methods) - set(first.header)
+
+
+def test_with_every_method_no_line_is_wider_than_a_page():
+    methods = [*PAPER_METHODS, *REFERENCES]
+    records = [record for method in methods for record in simulated(method, [1.0, 1.7, 0.3])]
+    records += simulated("low_rank", [1, 2, 3], k_index_bug=True)
+    records += simulated("sparse_low_rank", [1, 2, 3], k_index_bug=True)
+    tables = simulation_tables(records)
+    assert sum(len(table.header) - 2 for table in tables) == len(methods) - 1 + 2
+    longest = max(len(line) for table in tables for line in table.render("text").splitlines())
+    assert longest <= 140
+
+
+def test_very_many_methods_are_dealt_evenly_over_tables():
+    records = simulated("one_hot", [1.0])
+    records += [record for i in range(16) for record in simulated(f"other_{i}", [1.0])]
+    tables = simulation_tables(records)
+    assert [len(table.header) - 2 for table in tables] == [5, 5, 6]
+    assert [name for table in tables for name in table.header[2:]] == [f"other_{i}" for i in range(16)]
+
+
+def test_the_slip_of_the_authors_has_a_column_of_its_own_beside_the_same_published_bar():
+    records = [
+        *simulated("one_hot", [1.0]),
+        *simulated("low_rank", [0.75]),
+        *simulated("low_rank", [0.5], k_index_bug=True),
+    ]
+    first, second = simulation_tables(records)
+    assert (first.header[2], first.rows[0][2]) == ("low_rank", "25.0 (1.8)")
+    assert (second.header[2], second.rows[0][2]) == ("low_rank (k index)", "50.0 (1.8)")
+
+
+@pytest.mark.parametrize(("model", "points", "near"), [("xgboost", 4, 2), ("forest", 8, 3)])
+def test_agreement_counts_the_cells_whose_bar_is_within_the_tolerance(model, points, near):
+    published = published_improvements()
+    records = []
+    for n_latent, levels, gap in [(2, 50, 0.03), (2, 100, 0.05), (10, 50, -0.039), (10, 100, 0.2)]:
+        cell = {"model": model, "n_latent": n_latent, "levels_per_latent": levels}
+        share = published[model, ("latent_linear", n_latent, levels), "means"] + gap
+        records += simulated("one_hot", [1.0], **cell) + simulated("means", [1 - share], **cell)
+    (table,) = simulation_tables(records)
+    assert table.notes[-1] == f"Cells within {points} points of the published bar: means {near} of 4."
+
+
+@pytest.mark.parametrize("changes", [{"model": "sklearn_forest"}, {"n_latent": 7}])
+def test_there_is_no_agreement_with_what_was_not_published(changes):
+    records = simulated("one_hot", [1.0], **changes) + simulated("means", [0.5], **changes)
+    (table,) = simulation_tables(records)
+    assert table.notes == ("Seeds a cell: 1.",)
+    assert table.rows[0][-1] == "50.0"
+
+
+def test_every_model_has_its_table():
+    records = [
+        record
+        for model in ("forest", "xgboost")
+        for method in ("one_hot", "means")
+        for record in simulated(method, [1.0], model=model)
+    ]
+    titles = [table.title for table in simulation_tables(records)]
+    assert [title.partition(":")[0] for title in titles] == ["forest", "xgboost"]
+
+
+def test_real_data_show_improvement_both_tests_and_the_published_row():
+    one_hot, means = [2.0, 2.5, 3.0, 2.5], [1.9, 2.6, 2.5, 2.3]
+    (table,) = empirical_tables(crossvalidated("one_hot", one_hot) + crossvalidated("means", means))
+    plain = stats.ttest_rel(one_hot, means)
+    # Nadeau and Bengio: the variance has 1/4 + 1/3 in place of 1/4.
+    corrected = 2 * stats.t.sf(abs(plain.statistic) * math.sqrt((1 / 4) / (1 / 4 + 1 / 3)), 3)
+    assert table.header == ("data set", "", "means")
+    assert table.rows == (
+        ("pakistan", "improvement", f"{100 * (1 - 9.3 / 10):.3f}"),
+        ("pakistan", "p", f"{plain.pvalue:.5f}"),
+        ("pakistan", "p corrected", f"{corrected:.5f}"),
+        ("pakistan", "published (p)", "2.904 (0.52714)"),
+    )
+    assert table.notes == ("4 test folds. p corrected: for overlapping training sets (Nadeau and Bengio).",)
+
+
+def test_a_table_of_methods_that_were_not_published_has_no_published_row():
+    (table,) = empirical_tables(crossvalidated("one_hot", [1, 2, 3]) + crossvalidated("drop", [2, 3, 5]))
+    assert [row[1] for row in table.rows] == ["improvement", "p", "p corrected"]
+
+
+def test_one_fold_has_no_p_value():
+    (table,) = empirical_tables(crossvalidated("one_hot", [2.0]) + crossvalidated("drop", [1.0]))
+    assert table.rows == (("pakistan", "improvement", "50.000"),)
+
+
+def test_a_data_set_that_lacks_a_method_has_empty_cells():
+    records = [
+        *crossvalidated("one_hot", [2.0, 4.0]),
+        *crossvalidated("means", [1.0, 3.0]),
+        *crossvalidated("one_hot", [2.0, 4.0], dataset="ames"),
+        *crossvalidated("mnl", [1.0, 3.0], dataset="ames"),
+    ]
+    (table,) = empirical_tables(records)
+    cells = {row[0]: row[2:] for row in table.rows if row[1] == "improvement"}
+    assert cells == {"pakistan": ("33.333", ""), "ames": ("", "33.333")}
+
+
+@pytest.mark.parametrize("style", ["text", "markdown", "latex"])
+def test_every_value_is_in_every_format(style):
+    records = simulated("one_hot", [2.0, 4.0]) + simulated("means", [1.8, 3.68])
+    rendered = simulation_tables(records)[0].render(style)
+    for part in ("9.0", "12.7", "(5.7)", "2L-50G", "means", "1 of 1"):
+        assert part in rendered
+    assert rendered.endswith("\n")
+
+
+def stores(folder: Path, *records: Record) -> tuple[Store, Store]:
+    store = Store(folder, "simulations")
+    with store.writing({}) as writer:
+        for record in records:
+            writer.append(record)
+    return store, Store(folder, "empirical")
+
+
+def test_all_tables_are_those_of_both_experiments(tmp_path):
+    simulations, empirical = stores(tmp_path, *simulated("one_hot", [2.0]), *simulated("means", [1.0]))
+    with empirical.writing({}) as writer:
+        for record in crossvalidated("one_hot", [2.0, 4.0]) + crossvalidated("means", [1.0, 3.0]):
+            writer.append(record)
+    one, other = all_tables(simulations, empirical)
+    assert [one] == simulation_tables(simulations.records())
+    assert [other] == empirical_tables(empirical.records())
+
+
+@pytest.mark.parametrize("method", [None, "one_hot", "means"])
+def test_a_store_without_anything_to_compare_is_a_clear_error(tmp_path, method):
+    records = simulated(method, [1.0]) if method else []
+    text = rf"store '{re.escape(str(tmp_path))}' holds no results that can be compared with one_hot"
+    with pytest.raises(StoreError, match=text + r".\nHint: run `sufrep paper simulations` or"):
+        all_tables(*stores(tmp_path, *records))
