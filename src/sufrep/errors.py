@@ -358,6 +358,16 @@ class MissingPandasError(SufrepError, ImportError):
         )
 
 
+class ExpertError(SufrepError, TypeError):
+    """An expert of a hidden state cannot take weights."""
+
+    def __init__(self, expert: object) -> None:
+        super().__init__(
+            f"expert is {expert!r}, whose fit takes no sample_weight.\n"
+            "Hint: give a regressor that does, such as Ridge or HistGradientBoostingRegressor."
+        )
+
+
 class MissingDependencyError(SufrepError, ImportError):
     """An optional package is needed and not installed."""
 

@@ -25,8 +25,8 @@ def draw(n: int = 300, seed: int = 0, n_latent: int = 3, p: int = 4) -> tuple[Sa
 def linear_experts(sample: Sample, y: np.ndarray, n_states: int, seed: int = 0) -> LinearExperts:
     rng = np.random.default_rng(seed)
     p = sample.rows.shape[1]
-    pooled = np.append(y.mean(), np.zeros(p))
-    coefficients = pooled + 0.3 * rng.normal(size=(n_states, p + 1))
+    pooled = np.append(y.mean(), np.zeros(2 * p))
+    coefficients = pooled + 0.3 * rng.normal(size=(n_states, 2 * p + 1))
     return LinearExperts(coefficients, np.full(n_states, y.var()), pooled, y.var(), penalty=1.0)
 
 
@@ -113,19 +113,19 @@ def test_linear_experts_are_weighted_ridge_regressions() -> None:
     sample, drawn = draw(120)
     experts = linear_experts(sample, drawn.y, 2)
     posterior = np.random.default_rng(1).dirichlet([1, 1], 120)
-    sums = experts.no_sums(4)
+    sums = experts.no_sums()
     sums.add(sample.rows[:50], posterior[:50], drawn.y[:50])
     sums.add(sample.rows[50:], posterior[50:], drawn.y[50:])
     found = experts.updated(sums)
-    design = np.column_stack([np.ones(120), sample.rows])
+    design = np.column_stack([np.ones(120), sample.rows, np.where(sample.rows > 0, sample.rows, 0)])
     for state in range(2):
         weight = posterior[:, state]
-        gram = (design * weight[:, None]).T @ design + np.eye(5)
+        gram = (design * weight[:, None]).T @ design + np.eye(9)
         expected = np.linalg.solve(gram, design.T @ (weight * drawn.y) + experts.pooled)
         np.testing.assert_allclose(found.coefficients[state], expected, rtol=1e-8)
         residual = drawn.y - design @ expected
         drawn_in = ((expected - experts.pooled) ** 2).sum() + 2.0 * experts.pooled_variance
-        variance = (weight @ residual**2 + drawn_in) / (weight.sum() + 5 + 2.0)
+        variance = (weight @ residual**2 + drawn_in) / (weight.sum() + 9 + 2.0)
         np.testing.assert_allclose(found.variances[state], variance, rtol=1e-8)
     density = norm(found.predict(sample.rows), np.sqrt(found.variances)).logpdf(drawn.y[:, None])
     np.testing.assert_allclose(found.log_density(sample.rows, drawn.y), density, rtol=1e-9)

@@ -6,6 +6,7 @@ from sufrep._warnings import NoGroupWarning, UnseenLevelsWarning
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._fisher import FisherEncoder
+from sufrep.encoders._latent_regressor import LatentStateRegressor
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
@@ -20,6 +21,7 @@ __all__ = [
     "FisherEncoder",
     "GroupEncoder",
     "LatentStateEncoder",
+    "LatentStateRegressor",
     "LowRankEncoder",
     "MNLEncoder",
     "MeansEncoder",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sufrep._arrays import Array, Columns, Floats, Levels
     from sufrep._frames import Factorized, Lookup, Table
     from sufrep.encoders._layout import Column, Covariate, Group, Layout
+    from sufrep.encoders._target import Target
 
 
 def _needs_no_rows(encoder: GroupEncoder) -> bool:
@@ -221,6 +222,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         layout = self._layout_of(table) if reset else self.layout_
         factors = [read_group(table, columns, self.missing) for columns in layout.groups]
         found, columns = self._describe(table, layout, y, reset=reset)
+        target = self._target_of(y)
         covariates = found if reset else merge_covariates(self.covariates_, found, layout.names)
         names, new = ([item.name(layout.names) for item in items] for items in (covariates, found))
         moments: dict[str, GroupMoments] = {}
@@ -231,10 +233,14 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 part = self.moments_[name].expand(names) + part.expand(names)
             if not part.n_levels:
                 raise NoLevelError(name)
-            rows = None if self._moments_suffice else Rows(factor.codes, columns, weights)
+            rows = None if self._moments_suffice else Rows(factor.codes, columns, weights, target)
             moments[name], learnt[name] = part, self._represent_group(part, rows, factor.levels)
         self._remember(layout, covariates, moments, learnt)
         return table, factors
+
+    def _target_of(self, y: Any) -> Target | None:  # noqa: ARG002
+        """What `_represent` shall know of the target, for encoders that need rows."""
+        return None
 
     def _given_out(self, suffixes: list[Suffix]) -> list[Suffix]:
         """Columns that ``transform`` gives, from those of the levels' vectors; as a rule the same."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -15,21 +17,26 @@ from sufrep._splits import level_folds
 from sufrep._warnings import warn
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._layout import read_covariates
-from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
-from sufrep.solvers.mixture import posteriors
+from sufrep.encoders._reading import check_weights
+from sufrep.encoders._target import Target, read_target, split_rows
+from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns, pooled_places
+from sufrep.solvers.experts import first_class_experts, first_linear_experts
+from sufrep.solvers.mixture import fit_mixture, posteriors
 from sufrep.solvers.normal_scores import normal_scores
 from sufrep.solvers.states import Sample, best_of_starts, choose_n_states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Array, Codes
+    from sufrep._arrays import Array, Codes, Floats
     from sufrep._frames import Factorized, Table
     from sufrep.encoders._layout import Column, Group
     from sufrep.moments import GroupMoments
+    from sufrep.solvers.mixture import Mixture
 
-# The number of states is chosen on levels with about so many rows in all.
+# The number of states is chosen on levels with about so many rows, with so many folds unless `cv` says.
 _MOST_CHOICE_ROWS = 50_000
+_DEFAULT_FOLDS = 3
 
 
 class LatentStateEncoder(GroupEncoder):
@@ -45,6 +52,13 @@ class LatentStateEncoder(GroupEncoder):
     A row tells more about its state than its level does: P(L | X = x, G = g), the posterior, is the other
     output. Nulls in the covariates count as the median.
 
+    With ``use_target`` the target joins the mixture: each state has an expert that predicts it (a regression
+    whose slopes may bend in the middle of each covariate; class probabilities for classes), and states that
+    tell targets apart are told apart better. The posterior that is given out still leaves the row's target
+    out, and ``fit_transform`` cross-fits: what a row gets is learnt without its fold. The number of states is
+    chosen without the target, and every fold starts from the mixture without it, so that states keep their
+    meaning.
+
     Parameters
     ----------
     {common parameters}
@@ -52,14 +66,20 @@ class LatentStateEncoder(GroupEncoder):
         Number of hidden states. "auto" takes the number that predicts the covariates of held-out rows
         best, given their levels; ties go to the larger one, because too few states lose much and too many
         little. (BIC does not work here: with the parameters of ψ counted it chooses 1.)
-    output : {"states", "posterior", "both"}, default="both"
+    output : {"states", "posterior", "both"}, default="states"
         The columns: ψ of the row's level, the posterior of the row, or first the one and then the other.
+        Learners that cannot work the posterior out for themselves, such as trees, do best with "both".
     transform_covariates : {"normal_scores", "standardize"}, default="normal_scores"
         Bring each covariate to normal scores by its ranks, or only to mean 0 and standard deviation 1.
     concentration : float, default=1.0
         Made-up rows of each level that are spread over the states like those of an average level.
-    cv : int, default=3
-        Folds for ``n_states="auto"``; each level's rows are dealt over all of them.
+    use_target : bool, default=False
+        Let the target join the mixture.
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes.
+    cv : int, splitter or iterable of (train, test), default=3
+        An integer is the number of folds, for ``n_states="auto"`` (where each level's rows are dealt over all
+        of them) and for the cross-fitting of ``fit_transform``. Else it is about the latter only.
     n_starts : int, default=3
         Starts of EM; the one that is best after a few rounds is run to the end.
     max_iter : int, default=500
@@ -76,6 +96,8 @@ class LatentStateEncoder(GroupEncoder):
         The fitted mixture of each group: means and covariance of the states, shares of the levels.
     normal_scores_ : dict of str to NormalScores
         The maps of the covariates.
+    references_ : dict of str to Mixture
+        With ``use_target``: the mixtures without the target, to which folds are aligned.
     n_states_ : dict of str to int
         Number of states of each group.
     held_out_ : dict of str to dict
@@ -89,7 +111,7 @@ class LatentStateEncoder(GroupEncoder):
     >>> import pandas as pd
     >>> sample = simulate("latent_linear", n=2000, n_latent=3, levels_per_latent=10)
     >>> X = pd.DataFrame(sample.columns())
-    >>> encoder = LatentStateEncoder("group", output="states").fit(X)
+    >>> encoder = LatentStateEncoder("group").fit(X)
     >>> encoder.n_states_
     {'group': 3}
 
@@ -107,7 +129,9 @@ class LatentStateEncoder(GroupEncoder):
         "output": [StrOptions({"states", "posterior", "both"})],
         "transform_covariates": [StrOptions({"normal_scores", "standardize"})],
         "concentration": [Interval(Real, 0, None, closed="neither")],
-        "cv": [Interval(Integral, 2, None, closed="left")],
+        "use_target": ["boolean"],
+        "target_type": [StrOptions({"auto", "continuous", "binary", "multiclass"})],
+        "cv": ["cv_object"],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -125,10 +149,12 @@ class LatentStateEncoder(GroupEncoder):
         missing: Literal["level", "prior", "error"] = "level",
         min_frequency: int | float | None = None,
         n_states: int | Literal["auto"] = "auto",
-        output: Literal["states", "posterior", "both"] = "both",
+        output: Literal["states", "posterior", "both"] = "states",
         transform_covariates: Literal["normal_scores", "standardize"] = "normal_scores",
         concentration: float = 1.0,
-        cv: int = 3,
+        use_target: bool = False,
+        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
+        cv: Any = 3,
         n_starts: int = 3,
         max_iter: int = 500,
         tol: float = 1e-6,
@@ -147,6 +173,8 @@ class LatentStateEncoder(GroupEncoder):
         self.output = output
         self.transform_covariates = transform_covariates
         self.concentration = concentration
+        self.use_target = use_target
+        self.target_type = target_type
         self.cv = cv
         self.n_starts = n_starts
         self.max_iter = max_iter
@@ -163,6 +191,53 @@ class LatentStateEncoder(GroupEncoder):
         check_is_fitted(self)
         iterations: dict[str, int] = getattr(self, "iterations_", {})
         return max([1, *iterations.values()])
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit and transform the same rows; with ``use_target``, each row's columns know nothing of its fold.
+
+        Parameters as in ``fit``, result as in ``transform``.
+        """
+        if not self.use_target:
+            return super().fit_transform(X, y, sample_weight)
+        target = read_target(y, self.target_type)
+        folds = split_rows(self.cv, len(target.columns[0]), y, self.random_state)
+        table, factors = self._learn(X, y, sample_weight, reset=True)
+        weights = check_weights(sample_weight, table.n_rows)
+        columns = self._covariate_columns(table)
+        names = name_columns(self.layout_, self.layout_.names, self.suffixes_, self.covariates_)
+        lookups = [
+            Lookup(tuple(names[name]), self._cross_fitted(name, factor, columns, target, weights, folds))
+            for name, factor in zip(self.representations_, factors, strict=True)
+        ]
+        return self._append(table, lookups)
+
+    def _cross_fitted(
+        self,
+        name: str,
+        factor: Factorized,
+        columns: Sequence[Array],
+        target: Target,
+        weights: Floats | None,
+        folds: Sequence[tuple[Codes, Codes]],
+    ) -> Floats:
+        """The columns of one group, each row's from a fit without its fold."""
+        reference = self.references_[name]
+        place = pooled_places(self.representations_[name].weight, self.min_frequency)
+        known = self.representations_[name].positions(factor.levels.tolist())
+        codes = np.append(np.where(known < 0, -1, place[known]), -1)[factor.codes]
+        rows = self.normal_scores_[name].apply(columns)
+        counts = (codes >= 0) if weights is None else (codes >= 0) & (weights > 0)
+        values = np.empty((len(codes), len(self.suffixes_[name])))
+        for train, test in folds:
+            inside = np.asarray(train)[counts[train]]
+            part = Sample(rows, codes, len(reference.shares), weights).take(inside)
+            fitted = reference
+            if len(inside):
+                fitted = self._join(reference, part, _values(target)[inside]).aligned(reference)
+            shares = np.vstack([fitted.shares, fitted.prior])[codes[test]]
+            values[test] = self._columns_of(fitted, rows[test], shares)
+        return values
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
         assert rows is not None  # `_moments_suffice` is False
@@ -183,31 +258,61 @@ class LatentStateEncoder(GroupEncoder):
             max_iter=self.max_iter,
             tol=self.tol,
         )
+        # The commonest state first; labels of states mean nothing else.
+        mixture = mixture.reordered(np.argsort(-mixture.prior, kind="stable"))
+        details: dict[str, Any] = {"normal_scores_": maps, "n_states_": n_states}
+        if rows.target is not None:
+            details["references_"] = mixture
+            mixture = self._join(mixture, sample, _values(rows.target)[counts]).aligned(mixture)
         if not mixture.converged:
             warn(
                 f"The mixture of hidden states did not converge in max_iter={self.max_iter} rounds.\n"
                 "Hint: raise max_iter or tol.",
                 ConvergenceWarning,
             )
-        # The commonest state first; labels of states mean nothing else.
-        mixture = mixture.reordered(np.argsort(-mixture.prior, kind="stable"))
-        suffixes = [Suffix(f"state{state + 1}") for state in range(n_states)]
-        details = {
+        details |= {
             "mixtures_": mixture,
-            "normal_scores_": maps,
-            "n_states_": n_states,
             "held_out_": {str(number): score for number, score in held_out.items()},
             "iterations_": len(mixture.objective),
         }
+        suffixes = [Suffix(f"state{state + 1}") for state in range(n_states)]
         return Vectors(mixture.shares, suffixes, details, prior=mixture.prior)
+
+    def _join(self, reference: Mixture, sample: Sample, y: Array) -> Mixture:
+        """Fit the mixture with the target, from the one without."""
+        if self.target_type_ == "continuous":
+            experts: Any = first_linear_experts(
+                sample.rows - reference.center, y, reference.n_states, sample.weights
+            )
+        else:
+            experts = first_class_experts(y, self.n_classes_, reference.n_states, sample.weights)
+        return fit_mixture(
+            sample.rows,
+            sample.codes,
+            replace(reference, experts=experts),
+            weights=sample.weights,
+            target=y,
+            concentration=self.concentration,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+    def _target_of(self, y: Any) -> Target | None:
+        if not self.use_target:
+            return None
+        target = read_target(y, self.target_type)
+        self.target_type_: str = target.kind
+        self.n_classes_ = len(target.columns)
+        return target
 
     def _choose(self, sample: Sample) -> tuple[int, dict[int, float]]:
         """The number of states, and the scores of those tried."""
         if not isinstance(self.n_states, str):
             return self.n_states, {}
-        sample = sample.take(_some_levels(sample, self.random_state))
-        folds = level_folds(sample.codes, self.cv, self.random_state)
-        splits = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in range(self.cv)]
+        sample = sample.take(_some_levels(sample, self.random_state)).canonical()
+        n_folds = int(self.cv) if isinstance(self.cv, Integral) else _DEFAULT_FOLDS
+        folds = level_folds(sample.codes, n_folds, self.random_state)
+        splits = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in range(n_folds)]
         if not all(len(test) for _, test in splits):
             return 1, {}  # no level has enough rows to be in every fold
         return choose_n_states(sample, splits, seed=self.random_state, concentration=self.concentration)
@@ -226,11 +331,15 @@ class LatentStateEncoder(GroupEncoder):
         found = []
         for lookup, (name, mixture) in zip(shares, self.mixtures_.items(), strict=True):
             rows = self.normal_scores_[name].apply(columns)
-            known = np.asarray(lookup.taken())
-            posterior = posteriors(mixture, rows, known)
-            values = posterior if self.output == "posterior" else np.hstack([known, posterior])
-            found.append(Lookup(tuple(names[name]), values))
+            found.append(Lookup(tuple(names[name]), self._columns_of(mixture, rows, lookup.taken())))
         return found
+
+    def _columns_of(self, mixture: Mixture, rows: Floats, shares: Floats) -> Floats:
+        """What is given out of rows whose levels have the given shares."""
+        if self.output == "states":
+            return shares
+        posterior = posteriors(mixture, rows, shares)
+        return posterior if self.output == "posterior" else np.hstack([shares, posterior])
 
     def _covariate_columns(self, table: Table) -> list[Array]:
         """The columns of the covariates that ``fit`` saw; indicators of levels that are new are left out."""
@@ -238,6 +347,14 @@ class LatentStateEncoder(GroupEncoder):
         known = dict(zip(found, columns, strict=True))
         nothing = np.zeros(table.n_rows)
         return [known.get(covariate, nothing) for covariate in self.covariates_]
+
+
+def _values(target: Target) -> Array:
+    """The target as numbers, or as codes of its classes; (n,)."""
+    if target.kind == "continuous":
+        return np.asarray(target.columns[0], dtype=np.float64)
+    codes: Codes = np.argmax(np.column_stack(target.columns), axis=1)
+    return codes
 
 
 def _some_levels(sample: Sample, seed: int) -> Codes:

@@ -39,6 +39,7 @@ from sufrep.encoders._vectors import Suffix
 from sufrep.errors import EncoderFileError, NotSavableError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
+from sufrep.solvers.experts import ClassExperts, LinearExperts
 from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.normal_scores import NormalScores
 
@@ -49,7 +50,10 @@ FORMAT = "sufrep encoder"
 VERSION = 1
 _RECORDS = {
     cls.__name__: cls
-    for cls in (Covariate, Layout, Suffix, GroupMoments, Representation, Mixture, NormalScores)
+    for cls in (
+        *(Covariate, Layout, Suffix, GroupMoments, Representation),
+        *(Mixture, NormalScores, LinearExperts, ClassExperts),
+    )
 }
 _ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime.time)}
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Codes, Columns, Floats
     from sufrep.encoders._layout import Covariate, Layout
+    from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
 
 # What levels that are pooled because they are rare are called.
@@ -63,23 +64,35 @@ class Rows:
     columns : sequence of ndarray, each of shape (n,)
         The covariates; NaN is a null.
     weights : ndarray, shape (n,), or None
+    target : Target or None
+        For the encoders that take it into account.
     """
 
     codes: Codes
     columns: Columns
     weights: Floats | None
+    target: Target | None = None
 
 
 def pool_rare(moments: GroupMoments, min_frequency: float | None) -> tuple[GroupMoments, Codes]:
     """Pool the levels below ``min_frequency``; also return where each level went, (n_levels,)."""
-    everywhere = np.arange(moments.n_levels)
-    if min_frequency is None:
-        return moments, everywhere
-    least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * moments.total_weight
-    rare = moments.weight < least
+    place = pooled_places(moments.weight, min_frequency)
+    rare = place == place.max()
     if rare.sum() < 2:
-        return moments, everywhere
-    return moments.pool(rare, INFREQUENT), np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
+        return moments, place
+    return moments.pool(rare, INFREQUENT), place
+
+
+def pooled_places(weight: Floats, min_frequency: float | None) -> Codes:
+    """Where each level goes when those below ``min_frequency`` share the last place; (n_levels,)."""
+    everywhere = np.arange(len(weight))
+    if min_frequency is None:
+        return everywhere
+    least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * weight.sum()
+    rare = weight < least
+    if rare.sum() < 2:
+        return everywhere
+    return np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
 
 
 def name_columns(

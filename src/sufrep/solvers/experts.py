@@ -33,7 +33,7 @@ class Experts(Protocol):
     def log_prior(self) -> float:
         """The part of the criterion that draws the experts together."""
 
-    def no_sums(self, n_covariates: int) -> ExpertSums:
+    def no_sums(self) -> ExpertSums:
         """Sums of no rows."""
 
     def updated(self, sums: ExpertSums) -> Experts:
@@ -43,28 +43,33 @@ class Experts(Protocol):
         """The same experts in another order of the states."""
 
 
-class _GramSums:
-    """Weighted sums of squares and products of (1, x, y), for every state."""
+def bent(apart: Floats) -> Floats:
+    """1, x and the part of x above 0, so that slopes may differ above and below the middle; (n, 2p + 1)."""
+    return np.column_stack([np.ones(len(apart)), apart, np.maximum(apart, 0.0)])
 
-    def __init__(self, n_states: int, n_covariates: int) -> None:
-        self.gram = np.zeros((n_states, n_covariates + 2, n_covariates + 2))
+
+class _GramSums:
+    """Weighted sums of squares and products of the basis and y, for every state."""
+
+    def __init__(self, n_states: int, n_basis: int) -> None:
+        self.gram = np.zeros((n_states, n_basis + 1, n_basis + 1))
 
     def add(self, apart: Floats, posterior: Floats, target: Array) -> None:
-        columns = np.column_stack([np.ones(len(apart)), apart, target])
+        columns = np.column_stack([bent(apart), target])
         for state, weight in enumerate(posterior.T):
             self.gram[state] += (columns * weight[:, None]).T @ columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearExperts:
-    """Y | x, l ~ N(α_l + xᵀβ_l, σ_l²); slopes are drawn to those of all rows, noise to theirs.
+    """Y | x, l ~ N(b(x)ᵀβ_l, σ_l²), b as in `bent`; β_l is drawn to that of all rows, the noise to theirs.
 
     Attributes
     ----------
-    coefficients : ndarray, shape (n_states, p + 1)
+    coefficients : ndarray, shape (n_states, 2p + 1)
         Intercept first; covariates count from the centre of the mixture.
     variances : ndarray, shape (n_states,)
-    pooled : ndarray, shape (p + 1,)
+    pooled : ndarray, shape (2p + 1,)
         Coefficients of one regression for all rows.
     pooled_variance : float
         Its residual variance.
@@ -84,8 +89,8 @@ class LinearExperts:
         return np.asarray(-(residual**2) / (2 * self.variances) - np.log(2 * np.pi * self.variances) / 2)
 
     def predict(self, apart: Floats) -> Floats:
-        """α_l + xᵀβ_l; (n, n_states)."""
-        return np.asarray(self.coefficients[:, 0] + apart @ self.coefficients[:, 1:].T)
+        """b(x)ᵀβ_l; (n, n_states)."""
+        return np.asarray(bent(apart) @ self.coefficients.T)
 
     def log_prior(self) -> float:
         """Normal for the coefficients given the noise, inverse gamma for the noise."""
@@ -94,9 +99,9 @@ class LinearExperts:
             - ((len(self.pooled) + _VARIANCE_WEIGHT) / 2 * np.log(self.variances)).sum()
         )
 
-    def no_sums(self, n_covariates: int) -> _GramSums:
+    def no_sums(self) -> _GramSums:
         """Sums of no rows."""
-        return _GramSums(len(self.coefficients), n_covariates)
+        return _GramSums(*self.coefficients.shape)
 
     def updated(self, sums: _GramSums) -> LinearExperts:
         """Ridge regressions towards the pooled one, each with the posteriors of its state as weights."""
@@ -157,7 +162,7 @@ class ClassExperts:
         """Dirichlet around the overall probabilities."""
         return float(_CLASS_WEIGHT * (np.log(self.probabilities) @ self.pooled).sum())
 
-    def no_sums(self, n_covariates: int) -> _ClassSums:  # noqa: ARG002
+    def no_sums(self) -> _ClassSums:
         """Sums of no rows."""
         return _ClassSums(*self.probabilities.shape)
 
@@ -169,3 +174,29 @@ class ClassExperts:
     def reordered(self, order: Codes) -> ClassExperts:
         """The same experts in another order of the states."""
         return replace(self, probabilities=self.probabilities[order])
+
+
+def first_linear_experts(
+    apart: Floats, target: Array, n_states: int, weights: Floats | None = None, penalty: float = 1.0
+) -> LinearExperts:
+    """The same expert for all states: one regression for all rows, with a slight ridge."""
+    basis = bent(apart)
+    weighted = basis if weights is None else basis * weights[:, None]
+    ridge = penalty * np.eye(basis.shape[1])
+    ridge[0, 0] = 1e-9 * penalty
+    pooled: Floats = np.linalg.solve(weighted.T @ basis + ridge, weighted.T @ target).astype(np.float64)
+    variance = float(np.average((target - basis @ pooled) ** 2, weights=weights))
+    # A target without noise still needs a variance.
+    variance = max(variance, 1e-12 * float(np.average(np.square(target), weights=weights)), 1e-300)
+    return LinearExperts(
+        np.tile(pooled, (n_states, 1)), np.full(n_states, variance), pooled, variance, penalty
+    )
+
+
+def first_class_experts(
+    target: Array, n_classes: int, n_states: int, weights: Floats | None = None
+) -> ClassExperts:
+    """The overall shares of the classes for all states; no class has none."""
+    counts = np.bincount(target, weights, minlength=n_classes) + 1.0 / n_classes
+    pooled = counts / counts.sum()
+    return ClassExperts(np.tile(pooled, (n_states, 1)), pooled)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 if TYPE_CHECKING:
@@ -94,6 +95,13 @@ class Mixture:
             prior=self.prior[order],
             experts=experts,
         )
+
+    def aligned(self, reference: Mixture) -> Mixture:
+        """The same mixture, its states named as those of the reference that they are nearest to."""
+        weights = cho_solve(cho_factor(reference.covariance), np.eye(len(reference.center)))
+        apart = (self.means + self.center)[:, None] - (reference.means + reference.center)
+        distance = np.einsum("abi,ij,abj->ab", apart, weights, apart)
+        return self.reordered(linear_sum_assignment(distance.T)[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +188,7 @@ def _sweep(
     n_levels, n_states = mixture.shares.shape
     weight, total = np.zeros(n_states), np.zeros_like(mixture.means)
     level_state, log_likelihood = np.zeros((n_levels, n_states)), 0.0
-    experts = None if mixture.experts is None else mixture.experts.no_sums(rows.shape[1])
+    experts = None if mixture.experts is None else mixture.experts.no_sums()
     for part in _blocks(len(codes)):
         block = rows[part]
         joint = mixture.log_joint(block, mixture.shares[codes[part]])

@@ -50,12 +50,25 @@ class Sample:
         weights = None if self.weights is None else self.weights[chosen]
         return Sample(self.rows[chosen], self.codes[chosen], self.n_levels, weights)
 
+    def canonical(self) -> Sample:
+        """The same sample, sorted: equal rows made one, levels numbered as they come.
+
+        Whatever is drawn from it depends on neither the order of the rows nor the names of the levels, and a
+        row that came twice is a row of weight two.
+        """
+        table, index = np.unique(np.column_stack([self.rows, self.codes]), axis=0, return_inverse=True)
+        weights = np.bincount(index.reshape(-1), self.weights).astype(np.float64)
+        codes = table[:, -1].astype(np.int64)
+        _, first, number = np.unique(codes, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
+        return Sample(table[:, :-1].copy(), rank[number.reshape(-1)], len(first), weights)
+
 
 def start_mixture(sample: Sample, n_states: int, seed: int) -> Mixture:
     """A first guess: levels whose shrunken means are near each other share a state.
 
     The means are compared in the metric of the spread within levels. Where there are too few levels for that,
-    rows are compared instead.
+    rows are compared instead. Neither names of levels nor the order of rows make a difference.
     """
     p = sample.rows.shape[1]
     moments = GroupMoments.from_columns(
@@ -65,30 +78,46 @@ def start_mixture(sample: Sample, n_states: int, seed: int) -> Mixture:
         covariates=[f"x{j}" for j in range(p)],
         weights=sample.weights,
     )
-    levels = moments.levels.astype(np.int64)
-    prior_of_means = estimate_means_prior(moments)
-    values, center = shrink_means(moments, prior_of_means), prior_of_means.center
-    within = prior_of_means.within * np.outer(prior_of_means.scale, prior_of_means.scale)
+    prior = estimate_means_prior(moments)
+    values = shrink_means(moments, prior)
+    within = prior.within * np.outer(prior.scale, prior.scale)
     whiten = _whitening(within)
-    few = len(levels) < 2 * n_states
-    points = _some_rows(sample.rows, seed) if few else values
-    with threadpool_limits(1):
-        clusters = KMeans(min(n_states, len(np.unique(points, axis=0))), n_init=1, random_state=seed).fit(
-            points @ whiten, sample_weight=None if few else moments.weight
-        )
+    points, weights = values, moments.weight
+    if moments.n_levels < 2 * n_states:
+        points, weights = _distinct_rows(sample, seed)
+    centers = _cluster_centers(points @ whiten, weights, n_states, seed)
     nearest = np.zeros(sample.n_levels, dtype=np.int64)
-    nearest[levels] = clusters.predict(values @ whiten) if few else clusters.labels_
+    distances = ((values @ whiten)[:, None, :] - centers) ** 2
+    nearest[moments.levels.astype(np.int64)] = distances.sum(axis=2).argmin(axis=1)
     shares = np.full((sample.n_levels, n_states), _DOUBT / n_states)
     shares[np.arange(sample.n_levels), nearest] += 1 - _DOUBT
     means = np.zeros((n_states, p))
-    centers = clusters.cluster_centers_ @ np.linalg.pinv(whiten) - center
-    means[: len(centers)] = centers
-    prior = np.full(n_states, 1 / n_states)
-    if len(centers) < n_states:
-        prior = np.where(np.arange(n_states) < len(centers), prior, 1e-3)
-        prior /= prior.sum()
+    means[: len(centers)] = centers @ np.linalg.pinv(whiten) - prior.center
     covariance = within + 1e-3 * np.eye(p)
-    return Mixture(center, means, covariance, shares, prior, None, np.empty(0), converged=False)
+    equal = np.full(n_states, 1 / n_states)
+    return Mixture(prior.center, means, covariance, shares, equal, None, np.empty(0), converged=False)
+
+
+def _cluster_centers(points: Floats, weights: Floats, n_states: int, seed: int) -> Floats:
+    """Centres of at most `n_states` clusters; (n_clusters, p)."""
+    # k-means draws its first centres by position, so positions must not depend on names.
+    order = np.lexsort(points.T[::-1])
+    n_clusters = min(n_states, len(np.unique(points, axis=0)))
+    with threadpool_limits(1):
+        found = KMeans(n_clusters, n_init=1, random_state=seed).fit(
+            points[order], sample_weight=weights[order]
+        )
+    return np.asarray(found.cluster_centers_)
+
+
+def _distinct_rows(sample: Sample, seed: int) -> tuple[Floats, Floats]:
+    """Distinct rows and their weights, a draw of them where they are many."""
+    rows, index = np.unique(sample.rows, axis=0, return_inverse=True)
+    weights = np.bincount(index.reshape(-1), sample.weights).astype(np.float64)
+    if len(rows) <= _MOST_START_ROWS:
+        return rows, weights
+    chosen = np.sort(np.random.default_rng(seed).choice(len(rows), _MOST_START_ROWS, replace=False))
+    return rows[chosen], weights[chosen]
 
 
 def best_of_starts(
@@ -128,11 +157,13 @@ def choose_n_states(
     """
     most = max(1, min(sample.n_levels, len(sample.rows) // 20, LADDER[-1]))
     densities: dict[int, Floats] = {}
+    tested = np.concatenate([test for _, test in folds])
+    weights = np.ones(len(tested)) if sample.weights is None else sample.weights[tested]
 
     def score(candidate: int) -> float:
         if candidate not in densities:
             densities[candidate] = _held_out(sample, folds, candidate, seed, concentration)
-        return float(densities[candidate].mean())
+        return float(np.average(densities[candidate], weights=weights))
 
     best, worse = 1, 0
     for candidate in LADDER:
@@ -144,9 +175,8 @@ def choose_n_states(
         while 1 <= best + step <= most and score(best + step) > score(best):
             best += step
     for candidate in sorted(densities):
-        difference = densities[best] - densities[candidate]
-        error = difference.std() / np.sqrt(len(difference))
-        if candidate > best and difference.mean() < error:
+        mean, error = _paired(densities[best] - densities[candidate], weights)
+        if candidate > best and mean < error:
             best = candidate
     return best, {candidate: score(candidate) for candidate in sorted(densities)}
 
@@ -170,13 +200,13 @@ def _held_out(
     return np.concatenate(found)
 
 
+def _paired(differences: Floats, weights: Floats) -> tuple[float, float]:
+    """Mean of paired differences and its standard error."""
+    mean = np.average(differences, weights=weights)
+    spread = np.average((differences - mean) ** 2, weights=weights)
+    return float(mean), float(np.sqrt(spread / weights.sum()))
+
+
 def _whitening(within: Floats) -> Floats:
     values, vectors = np.linalg.eigh(within)
     return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-6 * max(values[-1], 1e-300))))
-
-
-def _some_rows(rows: Floats, seed: int) -> Floats:
-    if len(rows) <= _MOST_START_ROWS:
-        return rows
-    chosen = np.random.default_rng(seed).choice(len(rows), _MOST_START_ROWS, replace=False)
-    return np.asarray(rows[np.sort(chosen)])
