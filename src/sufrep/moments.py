@@ -235,7 +235,8 @@ class GroupMoments:
             weight = np.where(null, 0.0, own)
             rest = self.observed[codes, j] - weight
             # The mean moves away from the row by the row's share of what is left.
-            shift = np.where(null, 0.0, weight * (mean - column))
+            # A row without weight may hold anything, infinity included.
+            shift = np.multiply(weight, mean - column, out=np.zeros(len(codes)), where=weight > 0)
             others = rest > 1e-12 * self.observed[codes, j]
             others &= codes >= 0
             result[:, j] = mean + np.divide(shift, rest, out=np.full(len(codes), np.nan), where=others)

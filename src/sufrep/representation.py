@@ -31,7 +31,7 @@ class Representation:
     weight : ndarray, shape (n_levels,)
         Rows (or their total weight) that each level had when the table was made.
     prior : ndarray, shape (n_columns,)
-        The vector of a level never seen: the weighted mean of the level vectors.
+        The vector of a level never seen: as a rule the weighted mean of the level vectors.
 
     Examples
     --------

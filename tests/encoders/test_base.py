@@ -32,9 +32,9 @@ from sufrep.errors import (
 every_method = pytest.mark.parametrize("method", METHODS)
 # Reading and writing of tables is the same for all; fisher and one_hot have paths of their own.
 some_methods = pytest.mark.parametrize("method", ["one_hot", "fisher", "means"])
-# The exact logit needs the rows; its closed form does not.
+# Hidden states and the exact logit need the rows; its closed form does not.
 CHUNKED = {
-    **{method: {} for method in METHODS if method != "mnl"},
+    **{method: {} for method in METHODS if method not in ("mnl", "latent_state")},
     "mnl": {"solver": "lda"},
 }
 every_chunked_method = pytest.mark.parametrize("method", CHUNKED)
@@ -69,6 +69,7 @@ NAMES = {
     "low_rank": ["zipcode_u1"],
     "sparse_low_rank": ["zipcode_sparse1"],
     "mnl": ["zipcode_intercept", "zipcode_slope_sqft", "zipcode_slope_floors"],
+    "latent_state": ["zipcode_state1", "zipcode_state2"],
 }
 
 
@@ -78,6 +79,8 @@ def test_columns_are_called_by_group_and_meaning(library, method):
     encoder = make_encoder(method, "zipcode")
     if method in ("low_rank", "sparse_low_rank"):
         encoder.set_params(n_components=1)
+    if method == "latent_state":
+        encoder.set_params(n_states=2)
     encoder.fit(houses(library), PRICE)
     names = ["sqft", "floors", *NAMES[method]]
     assert encoder.get_feature_names_out().tolist() == names
@@ -527,8 +530,9 @@ def test_a_level_called_infrequent_stands_beside_the_rare_ones():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_but_the_exact_logit_learns_in_chunks(method):
-    assert hasattr(make_encoder(method, "zipcode"), "partial_fit") == (method != "mnl")
+def test_every_method_that_does_without_rows_learns_in_chunks(method):
+    needs_rows = method in ("mnl", "latent_state")
+    assert hasattr(make_encoder(method, "zipcode"), "partial_fit") == (not needs_rows)
     assert hasattr(MNLEncoder(solver="lda"), "partial_fit")
 
 

@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sufrep import MeansEncoder, errors
+from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 
 NUMBERS = st.one_of(st.none(), st.floats(-1e6, 1e6, allow_nan=False, width=32))
 ROWS = st.lists(
@@ -149,3 +150,164 @@ def test_a_text_column_is_no_covariate():
     rows = pd.DataFrame({"g": ["a", "b"], "x": ["1", "2"]})
     with pytest.raises(errors.NotNumericError, match="Column 'x' holds"):
         MeansEncoder("g", covariates=["x"]).fit(rows)
+
+
+def naive_left_out(frame: pd.DataFrame, level_of: list[Any], weights: Any) -> np.ndarray:
+    """For each row: the mean of the other rows of its level and of one more row at the overall mean."""
+    x, own = frame[["x", "z"]].to_numpy(), np.asarray(weights, dtype=float)
+    known = np.array([level is not None for level in level_of]) & (own > 0)
+    found = np.empty_like(x)
+    for j in range(2):
+        seen = known & ~np.isnan(x[:, j])
+        center = np.average(x[seen, j], weights=own[seen]) if seen.any() else 0.0
+        for i in range(len(x)):
+            others = [k for k in np.flatnonzero(seen) if k != i and level_of[k] == level_of[i]]
+            total = sum(own[k] * x[k, j] for k in others) + center
+            found[i, j] = total / (sum(own[k] for k in others) + 1) if level_of[i] is not None else center
+    return found
+
+
+def holey(seed: int, n: int = 40) -> tuple[pd.DataFrame, np.ndarray]:
+    """Levels of many sizes, one of them of a single row, with nulls everywhere and weights."""
+    rng = np.random.default_rng(seed)
+    level = rng.choice(["a", "b", "c", "d", "e", None], n, p=[0.4, 0.2, 0.15, 0.1, 0.05, 0.1])
+    level[0] = "alone"
+    shift = np.array([len(str(name)) + (ord(str(name)[0]) % 5) for name in level])
+    frame = pd.DataFrame({"g": level, "x": rng.normal(size=n) + shift, "z": 3 * rng.normal(size=n) - shift})
+    frame.loc[rng.random(n) < 0.15, "x"] = None
+    frame.loc[rng.random(n) < 0.15, "z"] = None
+    return frame, rng.choice([0.5, 1.0, 2.0, 3.0], n)
+
+
+@pytest.mark.parametrize("least", [None, 4])
+@pytest.mark.parametrize("missing", ["level", "prior"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_gets_the_mean_of_its_level_without_itself(seed, weighted, missing, least):
+    frame, weights = holey(seed)
+    weights = weights if weighted else np.ones(len(frame))
+    encoder = MeansEncoder("g", leave_one_out=True, missing=missing, min_frequency=least, remainder="drop")
+    found = encoder.fit_transform(frame, sample_weight=weights if weighted else None)
+    level_of = [None if level is None or level != level else level for level in frame["g"].tolist()]
+    if missing == "level":
+        level_of = ["null" if level is None else level for level in level_of]
+    if least is not None:
+        size = {level: weights[[own == level for own in level_of]].sum() for level in level_of}
+        level_of = ["rare" if level and size[level] < least else level for level in level_of]
+    np.testing.assert_allclose(found, naive_left_out(frame, level_of, weights), rtol=1e-9)
+
+
+def test_a_row_does_not_move_its_own_mean_but_by_the_overall_one():
+    frame, _ = holey(0)
+    row = frame.index[(frame["g"] == "a") & frame["x"].notna()][0]
+    changed = frame.assign(x=frame["x"].where(frame.index != row, 1000.0))
+    encoder = MeansEncoder("g", leave_one_out=True, remainder="drop")
+    before, after = encoder.fit_transform(frame), encoder.fit_transform(changed)
+    centers = [part["x"].mean() for part in (frame, changed)]
+    n_others = ((frame["g"] == "a") & frame["x"].notna()).sum() - 1
+    np.testing.assert_allclose(after[row, 0] - before[row, 0], (centers[1] - centers[0]) / (n_others + 1))
+
+
+def test_new_rows_get_the_mean_of_all_rows_of_their_level_and_of_one_more():
+    frame = pd.DataFrame({"g": list("aab"), "x": [1.0, 3.0, 8.0]})
+    encoder = MeansEncoder("g", leave_one_out=True, remainder="drop").fit(frame)
+    new = pd.DataFrame({"g": ["a", "b", "never seen"], "x": [0.0, 0.0, 0.0]})
+    np.testing.assert_allclose(encoder.transform(new).ravel(), [8 / 3, 6.0, 4.0])
+    np.testing.assert_allclose(encoder.fit_transform(frame).ravel(), [3.5, 2.5, 4.0])
+
+
+def test_a_row_of_weight_zero_leaves_nothing_out():
+    frame = pd.DataFrame({"g": list("aab"), "x": [1.0, 3.0, np.inf]})
+    encoder = MeansEncoder("g", leave_one_out=True, remainder="drop")
+    frame.loc[2, "g"] = "a"
+    found = encoder.fit_transform(frame, sample_weight=[1.0, 1.0, 0.0])
+    np.testing.assert_allclose(found.ravel(), [2.5, 1.5, 2.0])
+
+
+def test_a_heavy_row_without_a_level_takes_nothing_from_the_others():
+    frame = pd.DataFrame({"g": ["a", "a", None], "x": [1.0, 3.0, 5.0]})
+    for shrinkage in (None, "auto"):
+        encoder = MeansEncoder(
+            "g", leave_one_out=True, missing="prior", remainder="drop", shrinkage=shrinkage
+        )
+        found = encoder.fit_transform(frame, sample_weight=[1.0, 1.0, 3.0])
+        assert np.isfinite(found).all()
+        assert found[2] == pytest.approx(2.0)
+
+
+def test_shrunken_means_are_those_of_the_solver():
+    frame, weights = holey(1, n=200)
+    encoder = MeansEncoder("g", shrinkage="auto").fit(frame, sample_weight=weights)
+    moments = encoder.moments_["g"]
+    prior = estimate_means_prior(moments)
+    table = encoder.representations_["g"]
+    np.testing.assert_array_equal(table.values, shrink_means(moments, prior))
+    np.testing.assert_array_equal(table.prior, prior.center)
+
+
+def test_an_unseen_level_gets_the_overall_mean_of_the_rows():
+    frame, _ = holey(2)
+    new = pd.DataFrame({"g": ["a", "never seen"], "x": [0.0, 0.0], "z": [0.0, 0.0]})
+    for parameters in ({"shrinkage": "auto"}, {"leave_one_out": True}):
+        encoder = MeansEncoder("g", remainder="drop", **parameters).fit(frame)
+        np.testing.assert_allclose(encoder.transform(new)[1], frame[["x", "z"]].mean())
+
+
+def test_shrinkage_draws_small_levels_further_than_large_ones():
+    rng = np.random.default_rng(0)
+    sizes = np.array([2] * 30 + [200] * 30)
+    level = np.repeat(np.arange(60), sizes)
+    true = rng.normal(size=60)
+    frame = pd.DataFrame({"g": level, "x": true[level] + 2 * rng.normal(size=len(level))})
+    raw, shrunk = (
+        MeansEncoder("g", shrinkage=how).fit(frame).representations_["g"].values.ravel()
+        for how in (None, "auto")
+    )
+    moved = np.abs(shrunk - raw) / np.abs(raw - frame["x"].mean())
+    assert moved[:30].min() > moved[30:].max()
+    assert ((shrunk - true) ** 2).mean() < 0.6 * ((raw - true) ** 2).mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shrinkage_without_the_row_itself_is_that_of_a_loop(seed):
+    frame, weights = holey(seed, n=60)
+    encoder = MeansEncoder("g", shrinkage="auto", leave_one_out=True, remainder="drop")
+    found = encoder.fit_transform(frame, sample_weight=weights)
+    moments = encoder.moments_["g"]
+    prior = estimate_means_prior(moments)
+    x = frame[["x", "z"]].to_numpy()
+    level = np.array([str(name) for name in frame["g"]])
+    for i in range(len(frame)):
+        others = (level == level[i]) & (np.arange(len(frame)) != i)
+        seen = others[:, None] & ~np.isnan(x)
+        observed = (weights[:, None] * seen).sum(axis=0)
+        if not observed.any():
+            np.testing.assert_allclose(found[i], prior.center)
+            continue
+        here = observed > 0
+        mean = (weights[:, None] * np.where(seen, x, 0)).sum(axis=0)[here] / observed[here]
+        # E[ω | x̄] by the formula of the conditional normal, with W_jk / max(n_j, n_k) for the noise.
+        noise = prior.within[np.ix_(here, here)] / np.maximum.outer(observed[here], observed[here])
+        gain = prior.between[:, here] @ np.linalg.inv(prior.between[np.ix_(here, here)] + noise)
+        expected = prior.center + prior.scale * (gain @ ((mean - prior.center[here]) / prior.scale[here]))
+        np.testing.assert_allclose(found[i], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("parameters", [{"shrinkage": "auto"}, {"leave_one_out": True}])
+def test_chunks_equal_the_whole_for_shrunken_and_for_left_out_means(parameters):
+    frame, weights = holey(0)
+    whole = MeansEncoder("g", **parameters).fit(frame, sample_weight=weights)
+    parts = MeansEncoder("g", **parameters)
+    for rows in (slice(0, 7), slice(7, 21), slice(21, None)):
+        parts.partial_fit(frame[rows], sample_weight=weights[rows])
+    np.testing.assert_allclose(
+        parts.representations_["g"].values, whole.representations_["g"].values, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("n_rows", [1, 2])
+@pytest.mark.parametrize("shrinkage", [None, "auto"])
+def test_levels_of_one_row_each_get_the_overall_mean_in_training(shrinkage, n_rows):
+    frame = pd.DataFrame({"g": list("ab")[:n_rows], "x": [1.0, 5.0][:n_rows]})
+    encoder = MeansEncoder("g", leave_one_out=True, shrinkage=shrinkage, remainder="drop")
+    np.testing.assert_allclose(encoder.fit_transform(frame).ravel(), frame["x"].mean())

@@ -110,6 +110,60 @@ def simulated_improvements(records: Sequence[dict[str, Any]]) -> list[SimulatedI
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Which share of the way from one-hot to a reference a method goes, in one cell.
+
+    Attributes
+    ----------
+    model, cell, method
+    reference : str
+        "oracle" or "bayes".
+    share, low, high : float
+        Ratio of the mean differences over the seeds, and its 95 % interval from the paired differences.
+    n_seeds : int
+    """
+
+    model: str
+    cell: Cell
+    method: str
+    reference: str
+    share: float
+    low: float
+    high: float
+    n_seeds: int
+
+
+def recoveries(records: Sequence[dict[str, Any]], reference: str = "oracle") -> list[Recovery]:
+    """Share of the improvement of `reference` that every method reaches, in every cell that has both."""
+    found = []
+    errors = _errors(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
+    for (model, *where), by_method in errors.items():
+        best, baseline = by_method.get(reference, {}), by_method.get(BASELINE, {})
+        for method, ours in by_method.items():
+            seeds = sorted(ours.keys() & best.keys() & baseline.keys())
+            if method in (BASELINE, "oracle", "bayes") or not seeds:
+                continue
+            gained = np.array([baseline[seed] - ours[seed] for seed in seeds])
+            possible = np.array([baseline[seed] - best[seed] for seed in seeds])
+            interval = ratio_interval(gained, possible)
+            cell: Cell = tuple(where)
+            found.append(Recovery(model, cell, method, reference, *interval, len(seeds)))
+    return found
+
+
+def ratio_interval(above: Floats, below: Floats, level: float = 0.95) -> tuple[float, float, float]:
+    """Ratio of two means over the same seeds, with the ends of its interval.
+
+    The ratio R has the standard error of mean(above − R·below) / mean(below) (the delta method); Student's
+    interval, NaN for one seed.
+    """
+    ratio = float(above.mean() / below.mean())
+    rest = (above - ratio * below) / below.mean()
+    low, high = student_interval(rest, level)
+    return ratio, ratio + low, ratio + high
+
+
 def empirical_improvements(records: Sequence[dict[str, Any]], n_folds: int) -> list[EmpiricalImprovement]:
     """Improvement of every method on every data set, with both tests."""
     published = published_tables()

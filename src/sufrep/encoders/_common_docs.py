@@ -14,7 +14,8 @@ COMMON_PARAMETERS = """group : str, int, tuple, list of these, or None, default=
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns stand before the encoding in the output.
     unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: the weighted mean of the level vectors, or an error.
+        What a level that ``fit`` did not see gets: an average vector (as a rule the weighted mean of
+        the level vectors), or an error.
     missing : {"level", "prior", "error"}, default="level"
         What a null in the group column is: a level of its own, a level never seen, or an error.
     min_frequency : int or float, default=None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
-from sklearn.utils import check_array
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -21,7 +21,7 @@ from sufrep.errors import ExpertError, NoCovariateError, TargetError, UnseenLeve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Array, Floats
+    from sufrep._arrays import Floats
     from sufrep._frames import Table
     from sufrep.encoders._layout import Column, Group
     from sufrep.solvers.mixture import Mixture
@@ -44,8 +44,10 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
     group, covariates, categorical_covariates, unseen, missing
         As in `LatentStateEncoder`. Several groups are crossed. Without any, all rows are of one level, and
         this is a mixture of regressions.
-    n_states, concentration, cv, n_starts, max_iter, tol, random_state
+    n_states, concentration, n_starts, max_iter, tol, random_state
         As in `LatentStateEncoder`.
+    cv : int, default=3
+        Number of folds for ``n_states="auto"``; anything else that `LatentStateEncoder` takes stands for 3.
     expert : regressor or None, default=None
         Predicts the target within a state; any of scikit-learn that takes ``sample_weight``. It is fitted
         for each state with the posteriors of the rows as weights, and posteriors and experts take turns a
@@ -61,8 +63,12 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         What was learnt of each state: its ``share`` of the rows, their mean ``target``, the ``noise``
         (standard deviation) of its expert, each of shape (n_states,), and the mean ``covariates``,
         (n_states, n_covariates).
+    covariate_means_ : ndarray, shape (n_covariates,)
+        What an ``expert`` gets in place of nulls.
     experts_ : list of regressors or None
         The experts, where ``expert`` was given.
+    n_iter_ : int
+        Rounds of EM.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -89,7 +95,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         "n_states": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "expert": [HasMethods(["fit", "predict"]), None],
         "concentration": [Interval(Real, 0, None, closed="neither")],
-        "cv": [Interval(Integral, 2, None, closed="left")],
+        "cv": ["cv_object"],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -107,7 +113,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         n_states: int | Literal["auto"] = "auto",
         expert: Any = None,
         concentration: float = 1.0,
-        cv: int = 3,
+        cv: Any = 3,
         n_starts: int = 3,
         max_iter: int = 500,
         tol: float = 1e-6,
@@ -144,6 +150,16 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         """
         if self.expert is not None and not has_fit_parameter(self.expert, "sample_weight"):
             raise ExpertError(self.expert)
+        before = dict(vars(self))
+        try:
+            self._learn(X, y, sample_weight)
+        except BaseException:  # the model stays as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
         table = read_table(self, X, reset=True)
         target = _check_target(y)
         check_length(target, table.n_rows)
@@ -170,12 +186,20 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             target_type="continuous",
             **{name: getattr(self, name) for name in _SHARED},
         ).fit(rows, target, weights)
-        self._describe_states(rows, target, weights)
-        return self
+        own = np.ones(len(rows)) if weights is None else weights
+        counts = own > 0
+        self._describe_states(rows[counts], target[counts], own[counts])
+
+    @property
+    def n_iter_(self) -> int:
+        """Rounds of EM."""
+        check_is_fitted(self)
+        return int(self.encoder_.n_iter_)
 
     def predict(self, X: Any) -> Floats:
         """Σ_l P(L = l | x, g) · E[Y | x, l] of each row; (n_samples,)."""
-        return np.asarray((self.predict_states(X) * self.predict_by_state(X)).sum(axis=1))
+        rows = self._rows(X)
+        return np.asarray((self.encoder_.transform(rows) * self._expert_predictions(rows)).sum(axis=1))
 
     def predict_by_state(self, X: Any) -> Floats:
         """What the expert of each state predicts; (n_samples, n_states)."""
@@ -183,7 +207,8 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
 
     def predict_states(self, X: Any) -> Floats:
         """P(L = l | x, g) of each row; (n_samples, n_states)."""
-        return np.asarray(self.encoder_.transform(self._rows(X)))
+        rows = self._rows(X)
+        return np.asarray(self.encoder_.transform(rows))
 
     def _read_levels(self, table: Table) -> Factorized:
         """One level for each row; groups are crossed, and without any, all rows are of one level."""
@@ -223,13 +248,20 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
 
     def _expert_predictions(self, rows: Floats) -> Floats:
         if self.experts_ is not None:
-            return np.column_stack([expert.predict(_filled(rows[:, :-1])) for expert in self.experts_])
+            filled = self._filled(rows)
+            return np.column_stack([expert.predict(filled) for expert in self.experts_])
         assert self._mixture.experts is not None
         return self._mixture.experts.predict(self._scores(rows) - self._mixture.center)
 
-    def _describe_states(self, rows: Floats, target: Floats, weights: Floats | None) -> None:
+    def _filled(self, rows: Floats) -> Floats:
+        """Covariates with their means in place of nulls; (n, p)."""
+        return np.where(np.isnan(rows[:, :-1]), self.covariate_means_, rows[:, :-1])
+
+    def _describe_states(self, rows: Floats, target: Floats, own: Floats) -> None:
         """Set what is known of the states, and fit the experts where another kind is asked for."""
-        own = np.ones(len(rows)) if weights is None else weights
+        present = ~np.isnan(rows[:, :-1]) * own[:, None]
+        self.covariate_means_ = _average(np.nan_to_num(rows[:, :-1]), present)
+        filled = self._filled(rows)
         (table,) = self.encoder_.representations_.values()
         shares = table.lookup(rows[:, -1].tolist())
         joint = self._mixture.log_joint(self._scores(rows), shares)
@@ -240,8 +272,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         self.experts_: list[Any] | None = None
         for _ in range(_EXPERT_ROUNDS if self.expert is not None else 0):
             self.experts_ = [
-                clone(self.expert).fit(_filled(rows[:, :-1]), target, sample_weight=own * weight)
-                for weight in posterior.T
+                clone(self.expert).fit(filled, target, sample_weight=own * weight) for weight in posterior.T
             ]
             residual = target[:, None] - self._expert_predictions(rows)
             variance = _average(residual**2, own[:, None] * posterior) + 1e-12
@@ -253,10 +284,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             "target": _average(np.broadcast_to(target[:, None], weighted.shape), weighted),
             "noise": np.sqrt(_average(residual**2, weighted)),
             "covariates": np.column_stack(
-                [
-                    _average(np.broadcast_to(column[:, None], weighted.shape), weighted)
-                    for column in _filled(rows[:, :-1]).T
-                ]
+                [_average(np.broadcast_to(column[:, None], weighted.shape), weighted) for column in filled.T]
             ),
         }
 
@@ -279,20 +307,13 @@ def _check_target(y: Any) -> Floats:
             "This regressor requires y to be passed, but the target y is None.",
             "call fit(X, y) with a target.",
         )
-    values = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise TargetError(f"y has the shape {values.shape}.", "give one target for each row.")
-    return np.asarray(values)
-
-
-def _filled(columns: Array) -> Floats:
-    """Covariates with their mean in place of nulls; (n, p)."""
-    if not np.isnan(columns).any():
-        return columns
-    mean = np.nanmean(columns, axis=0)
-    return np.where(np.isnan(columns), np.nan_to_num(mean), columns)
+    try:
+        values = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    except (TypeError, ValueError) as error:
+        raise TargetError(f"y is no column of numbers: {error}", "give one number for each row.") from error
+    if values.ndim != 1 and values.shape[1] != 1:
+        raise TargetError(f"y has the shape {values.shape}.", "give one number for each row.")
+    return np.asarray(column_or_1d(values, warn=True))
 
 
 def _normalised(log: Floats) -> Floats:

@@ -98,6 +98,8 @@ class LatentStateEncoder(GroupEncoder):
         The maps of the covariates.
     references_ : dict of str to Mixture
         With ``use_target``: the mixtures without the target, to which folds are aligned.
+    target_type_ : str
+        With ``use_target``: the kind of the target that was found.
     n_states_ : dict of str to int
         Number of states of each group.
     held_out_ : dict of str to dict
@@ -228,7 +230,9 @@ class LatentStateEncoder(GroupEncoder):
         codes = np.append(np.where(known < 0, -1, place[known]), -1)[factor.codes]
         rows = self.normal_scores_[name].apply(columns)
         counts = (codes >= 0) if weights is None else (codes >= 0) & (weights > 0)
-        values = np.empty((len(codes), len(self.suffixes_[name])))
+        # One row cannot be in a fold; without its target, there is the reference.
+        shares = np.vstack([reference.shares, reference.prior])[codes]
+        values = self._columns_of(reference, rows, shares)
         for train, test in folds:
             inside = np.asarray(train)[counts[train]]
             part = Sample(rows, codes, len(reference.shares), weights).take(inside)
@@ -258,8 +262,6 @@ class LatentStateEncoder(GroupEncoder):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        # The commonest state first; labels of states mean nothing else.
-        mixture = mixture.reordered(np.argsort(-mixture.prior, kind="stable"))
         details: dict[str, Any] = {"normal_scores_": maps, "n_states_": n_states}
         if rows.target is not None:
             details["references_"] = mixture
@@ -285,7 +287,9 @@ class LatentStateEncoder(GroupEncoder):
                 sample.rows - reference.center, y, reference.n_states, sample.weights
             )
         else:
-            experts = first_class_experts(y, self.n_classes_, reference.n_states, sample.weights)
+            # Only classes of these rows count: that there is another one may be known from a row left out.
+            classes, y = np.unique(y, return_inverse=True)
+            experts = first_class_experts(y, len(classes), reference.n_states, sample.weights)
         return fit_mixture(
             sample.rows,
             sample.codes,
@@ -302,7 +306,6 @@ class LatentStateEncoder(GroupEncoder):
             return None
         target = read_target(y, self.target_type)
         self.target_type_: str = target.kind
-        self.n_classes_ = len(target.columns)
         return target
 
     def _choose(self, sample: Sample) -> tuple[int, dict[int, float]]:
@@ -347,6 +350,11 @@ class LatentStateEncoder(GroupEncoder):
         known = dict(zip(found, columns, strict=True))
         nothing = np.zeros(table.n_rows)
         return [known.get(covariate, nothing) for covariate in self.covariates_]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.use_target
+        return tags
 
 
 def _values(target: Target) -> Array:

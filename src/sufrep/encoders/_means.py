@@ -13,7 +13,7 @@ from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._layout import read_covariates
 from sufrep.encoders._reading import check_weights
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, pool_rare
-from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
+from sufrep.solvers.shrinkage import estimate_means_prior, posterior_means, shrink_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,15 +131,19 @@ class MeansEncoder(GroupEncoder):
         moments, place = pool_rare(self.moments_[name], self.min_frequency)
         known = self.representations_[name].positions(factor.levels.tolist())
         codes = np.append(np.where(known < 0, -1, place[known]), -1)[factor.codes]
-        own = np.ones(len(codes)) if weights is None else weights
-        mean = moments.leave_one_out(codes, columns, weights)
+        values = np.tile(self.representations_[name].prior, (len(codes), 1))
+        inside = codes >= 0  # the rest has no level, and nothing to leave out
+        codes, columns = codes[inside], [column[inside] for column in columns]
+        own = np.ones(len(codes)) if weights is None else weights[inside]
+        mean = moments.leave_one_out(codes, columns, own)
+        null = np.column_stack([np.isnan(column) for column in columns])
+        rest = np.maximum(moments.observed[codes] - np.where(null, 0.0, own[:, None]), 0.0)
+        rest[np.isnan(mean)] = 0.0  # what rounding leaves of weights
         if self.shrinkage:
-            values = estimate_means_prior(moments).posterior(mean, moments.weight[codes] - own)
+            weight = np.maximum(moments.weight[codes] - own, 0.0)
+            values[inside] = posterior_means(estimate_means_prior(moments), mean, rest, weight)
         else:
-            missing = np.column_stack([np.isnan(column) for column in columns])
-            rest = moments.observed[codes] - np.where(missing, 0.0, own[:, None])
-            values = one_more_row(mean, rest, moments.overall_mean())
-        values[codes < 0] = self.representations_[name].prior
+            values[inside] = one_more_row(mean, rest, moments.overall_mean())
         return Lookup(full.names, values)
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002

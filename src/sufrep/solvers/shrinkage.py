@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Added to the within-level variances, relative to the overall ones: covariates that are constant or collinear
 # within levels must not stop the whitening.
 _RIDGE = 1e-9
+_BLOCK = 4096  # levels with nulls that are solved for at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,14 +73,22 @@ class MeansPrior:
 
         Parameters
         ----------
-        mean, observed : ndarray, shape (p,)
+        mean, observed : ndarray, shape (k, p)
         """
-        here = np.flatnonzero(observed > 0)
-        between, count = self.between, observed[here]
-        noise = self.within[np.ix_(here, here)] / np.maximum.outer(count, count)
-        covariance = between[np.ix_(here, here)] + noise + _RIDGE * np.eye(len(here))
-        apart = ((mean - self.center) / self.scale)[here]
-        return np.asarray(self.center + self.scale * (between[:, here] @ np.linalg.solve(covariance, apart)))
+        values = np.empty_like(mean)
+        between, identity = self.between, np.eye(mean.shape[1])
+        for start in range(0, len(mean), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            count = observed[part]
+            here = count > 0
+            both = here[:, :, None] & here[:, None, :]
+            noise = self.within / np.maximum(np.maximum(count[:, :, None], count[:, None, :]), 1e-300)
+            # Means that are not there get an equation of their own, without a right side.
+            covariance = np.where(both, between + noise, (~here)[:, :, None] * identity) + _RIDGE * identity
+            apart = np.where(here, (mean[part] - self.center) / self.scale, 0.0)
+            solved = np.linalg.solve(covariance, apart[:, :, None])[:, :, 0]
+            values[part] = self.center + self.scale * (solved @ between)
+        return values
 
 
 def estimate_means_prior(moments: GroupMoments) -> MeansPrior:
@@ -107,10 +116,25 @@ def shrink_means(moments: GroupMoments, prior: MeansPrior) -> Floats:
 
     Small levels and directions of little signal are shrunk at once.
     """
-    values = prior.posterior(moments.filled_mean(), moments.weight)
-    partial = (moments.observed < moments.weight[:, None] * (1 - 1e-12)).any(axis=1)
-    for level in np.flatnonzero(partial):
-        values[level] = prior.posterior_with_nulls(moments.mean[level], moments.observed[level])
+    return posterior_means(prior, moments.mean, moments.observed, moments.weight)
+
+
+def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: Floats) -> Floats:
+    """Posterior means of levels, with nulls or without; (k, p).
+
+    Parameters
+    ----------
+    prior : MeansPrior
+    mean : ndarray, shape (k, p)
+        Sample means; NaN where no row has the covariate.
+    observed : ndarray, shape (k, p)
+        Rows that have it.
+    weight : ndarray, shape (k,)
+        All rows.
+    """
+    values = prior.posterior(mean, weight)
+    partial = (observed < weight[:, None] * (1 - 1e-12)).any(axis=1)
+    values[partial] = prior.posterior_with_nulls(mean[partial], observed[partial])
     return values
 
 

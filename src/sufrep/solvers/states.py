@@ -26,6 +26,10 @@ _PATIENCE = 2
 # Share of a row's start that stays with the states other than its level's.
 _DOUBT = 0.3
 _MOST_START_ROWS = 20_000
+# Variance within levels that directions are given at least, where rows have about unit variance.
+_LEAST_VARIANCE = 1e-6
+# Digits in which points must differ to be two: sums depend on the order of rows in the last ones.
+_DIGITS = 7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,17 +55,22 @@ class Sample:
         return Sample(self.rows[chosen], self.codes[chosen], self.n_levels, weights)
 
     def canonical(self) -> Sample:
-        """The same sample, sorted: equal rows made one, levels numbered as they come.
+        """The same sample, sorted: equal rows of a level made one, levels numbered by their rows.
 
         Whatever is drawn from it depends on neither the order of the rows nor the names of the levels, and a
         row that came twice is a row of weight two.
         """
-        table, index = np.unique(np.column_stack([self.rows, self.codes]), axis=0, return_inverse=True)
+        distinct, place = np.unique(self.rows, axis=0, return_inverse=True)
+        pairs = np.column_stack([self.codes, place.reshape(-1)])
+        (codes, places), index = (found.T for found in np.unique(pairs, axis=0, return_inverse=True))
         weights = np.bincount(index.reshape(-1), self.weights).astype(np.float64)
-        codes = table[:, -1].astype(np.int64)
-        _, first, number = np.unique(codes, return_index=True, return_inverse=True)
-        rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
-        return Sample(table[:, :-1].copy(), rank[number.reshape(-1)], len(first), weights)
+        cuts = np.flatnonzero(np.diff(codes)) + 1
+        rows_of = [part.tolist() for part in np.split(places, cuts)]
+        weights_of = [part.tolist() for part in np.split(weights, cuts)]
+        by_rows = sorted(range(len(rows_of)), key=lambda level: (rows_of[level], weights_of[level]))
+        number = np.repeat(np.argsort(by_rows), [len(part) for part in rows_of])
+        order = np.lexsort((number, places))
+        return Sample(distinct[places[order]], number[order], len(rows_of), weights[order])
 
 
 def start_mixture(sample: Sample, n_states: int, seed: int) -> Mixture:
@@ -100,7 +109,9 @@ def start_mixture(sample: Sample, n_states: int, seed: int) -> Mixture:
 
 def _cluster_centers(points: Floats, weights: Floats, n_states: int, seed: int) -> Floats:
     """Centres of at most `n_states` clusters; (n_clusters, p)."""
-    # k-means draws its first centres by position, so positions must not depend on names.
+    # k-means draws its first centres by position, so positions must not depend on names; and where points
+    # are equally far apart, as the whitened rows of a small sample are, rounding errors would decide.
+    points = points.round(_DIGITS)
     order = np.lexsort(points.T[::-1])
     n_clusters = min(n_states, len(np.unique(points, axis=0)))
     with threadpool_limits(1):
@@ -130,15 +141,23 @@ def best_of_starts(
     max_iter: int,
     tol: float,
 ) -> Mixture:
-    """Run a few rounds from several starts, and the most promising one to the end."""
+    """Run a few rounds from several starts, and the most promising one to the end; commonest state first."""
     starts = [start_mixture(sample, n_states, seed + number) for number in range(n_starts)]
     options: dict[str, Any] = {"weights": sample.weights, "concentration": concentration}
     if len(starts) > 1:
         short = [
             fit_mixture(sample.rows, sample.codes, each, **options, max_iter=10, tol=0.0) for each in starts
         ]
-        starts = [max(short, key=lambda mixture: mixture.objective[-1])]
-    return fit_mixture(sample.rows, sample.codes, starts[0], **options, max_iter=max_iter, tol=tol)
+        # Starts that differ by rounding only tie, and the first of them is taken.
+        starts = [max(short, key=lambda mixture: round(mixture.objective[-1], _DIGITS))]
+    found = fit_mixture(sample.rows, sample.codes, starts[0], **options, max_iter=max_iter, tol=tol)
+    return found.reordered(_commonest_first(found))
+
+
+def _commonest_first(mixture: Mixture) -> Codes:
+    """Order of the states by their shares; those equally common by their means."""
+    means, prior = mixture.means.round(_DIGITS), mixture.prior.round(_DIGITS)
+    return np.asarray(np.lexsort((*means.T[::-1], -prior)))
 
 
 def choose_n_states(
@@ -208,5 +227,8 @@ def _paired(differences: Floats, weights: Floats) -> tuple[float, float]:
 
 
 def _whitening(within: Floats) -> Floats:
+    """The symmetric square root of W⁻¹; unlike others it does not depend on the signs of eigenvectors."""
     values, vectors = np.linalg.eigh(within)
-    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-6 * max(values[-1], 1e-300))))
+    # Rows have about unit variance; within levels there may be none at all
+    # (test_levels_whose_rows_are_all_the_same).
+    return np.asarray(vectors / np.sqrt(np.maximum(values, _LEAST_VARIANCE)) @ vectors.T)
