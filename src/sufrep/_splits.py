@@ -37,7 +37,7 @@ def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
     --------
     >>> import numpy as np
     >>> level_folds(np.array([0, 0, 0, 1, 0, 2, 2]), n_folds=2, seed=0)
-    array([ 0,  0,  1, -1,  1,  0,  1])
+    array([ 0,  1,  0, -1,  1,  1,  0])
     """
     codes = np.asarray(codes)
     shuffled = np.random.default_rng(seed).permutation(len(codes))

@@ -247,7 +247,7 @@ def test_a_damaged_store_is_a_clear_error(sufrep, tmp_path):
     (tmp_path / "simulations.jsonl").write_text(json.dumps({"run": {}}) + "\nno json\n")
     result = sufrep(f"paper tables --store {tmp_path}")
     assert result.code == 1
-    assert "is damaged: line 2 of 2 is no JSON.\nHint: delete that line" in result.err
+    assert "is damaged: line 2 of 2 is no JSON object.\nHint: delete that line" in result.err
 
 
 # Help

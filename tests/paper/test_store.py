@@ -164,7 +164,7 @@ def test_a_torn_line_stays_as_it_is_while_a_store_is_only_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"{", b'{"trial": {"seed"', b"\xff\xfe\xfd", b"\x00" * 8, b"nonsense"]
+    "damage", [b"", b"{", b'{"trial": {"seed"', b"\xff\xfe\xfd", b"\x00" * 8, b"nonsense", b"[1]"]
 )
 def test_a_damaged_line_in_the_middle_is_an_error_that_names_the_line(tmp_path, damage):
     store = filled(tmp_path)
@@ -176,6 +176,14 @@ def test_a_damaged_line_in_the_middle_is_an_error_that_names_the_line(tmp_path, 
     with pytest.raises(StoreError, match="line 3 of 4"), store.writing(IDENTITY):
         pass
     assert store.path.read_bytes() == b"\n".join(lines)
+
+
+def test_an_export_is_not_taken_for_a_store_to_go_on_with(tmp_path):
+    filled(tmp_path / "store").export(tmp_path / "csv")
+    exported = Store(tmp_path / "csv", "simulations")
+    with pytest.raises(StoreError, match=r"simulations\.csv' is an export.*\nHint: name another folder"):
+        append(exported, record(9))
+    assert exported.records() == filled(tmp_path / "again").records()
 
 
 def test_what_the_hint_for_a_damaged_line_says_works(tmp_path):

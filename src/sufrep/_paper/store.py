@@ -77,6 +77,12 @@ class Store:
     @contextmanager
     def writing(self, settings: Record) -> Iterator[Writer]:
         """Append results; one run at a time, and only with the settings of the runs before."""
+        if self.csv_path.exists() and not self.path.exists():
+            raise StoreError(
+                self.csv_path,
+                "is an export, which tells neither settings nor versions and is only read",
+                "name another folder with --store.",
+            )
         for run in self.runs():
             if run["settings"] != settings:
                 names = {**settings, **run["settings"]}
@@ -116,13 +122,16 @@ class Store:
         found = []
         for number, line in enumerate(lines, start=1):
             try:
-                found.append(json.loads(line))
-            except ValueError as error:
+                entry = json.loads(line)
+            except ValueError:
+                entry = None
+            if not isinstance(entry, dict):
                 raise StoreError(
                     self.path,
-                    f"is damaged: line {number} of {len(lines)} is no JSON",
+                    f"is damaged: line {number} of {len(lines)} is no JSON object",
                     "delete that line; its trial is then run again.",
-                ) from error
+                )
+            found.append(entry)
         return found
 
     def _read_csv(self) -> list[Record]:
