@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from sufrep._paper.plan import PAPER_METHODS, REFERENCES
 from sufrep._paper.published import published_improvements
 from sufrep._paper.store import Store
-from sufrep._paper.tables import Table, all_tables, empirical_tables, simulation_tables
+from sufrep._paper.tables import Table, all_tables, empirical_tables, recovery_tables, simulation_tables
 from sufrep.errors import StoreError
 
 Record = dict[str, Any]
@@ -198,6 +199,30 @@ def test_every_model_has_its_table():
     ]
     titles = [table.title for table in simulation_tables(records)]
     assert [title.partition(":")[0] for title in titles] == ["forest", "xgboost"]
+
+
+def test_recovery_is_the_share_of_the_way_to_the_oracle():
+    records = [
+        *simulated("one_hot", [2.0, 3.0]),
+        *simulated("means", [1.5, 2.5]),
+        *simulated("oracle", [1.0, 1.0]),
+    ]
+    (table,) = recovery_tables(records)
+    # (2.5 − 2) / (2.5 − 1), and the delta method by hand with Student's 12.706 for one degree of freedom.
+    rest = np.array([0.5 - 1 / 3 * 1.0, 0.5 - 1 / 3 * 2.0]) / 1.5
+    half = 12.7062 * rest.std(ddof=1) / np.sqrt(2)
+    assert table.header[2:] == ("means",)
+    assert table.rows[0][2] == f"33 ± {100 * half:.0f}"
+
+
+def test_without_an_oracle_there_is_no_recovery():
+    assert recovery_tables(simulated("one_hot", [2.0]) + simulated("means", [1.0])) == []
+
+
+def test_one_seed_recovers_without_an_interval():
+    records = [*simulated("one_hot", [2.0]), *simulated("means", [1.5]), *simulated("oracle", [1.0])]
+    records += simulated("one_hot", [3.0], setup="global_linear")  # a cell without the others
+    assert recovery_tables(records)[0].rows[0][2] == "50"
 
 
 def test_real_data_show_improvement_both_tests_and_the_published_row():
