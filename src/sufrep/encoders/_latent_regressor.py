@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sufrep._frames import Factorized, cross
 from sufrep.encoders._latent_state import LatentStateEncoder
-from sufrep.encoders._layout import read_covariates, resolve_layout
+from sufrep.encoders._layout import known_columns, read_covariates, resolve_layout
 from sufrep.encoders._reading import check_length, check_weights, read_group, read_table
 from sufrep.errors import ExpertError, NoCovariateError, TargetError, UnseenLevelError
 
@@ -221,9 +221,6 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         """Covariates, and the position of the level that ``fit`` gave it, NaN for none."""
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
-        found, columns = read_covariates(table, self.layout_)
-        known = dict(zip(found, columns, strict=True))
-        nothing = np.zeros(table.n_rows)
         factor = self._read_levels(table)
         position = {level: place for place, level in enumerate(self.levels_.tolist())}
         places = np.array([*(position.get(level, -1) for level in factor.levels.tolist()), -1])
@@ -232,7 +229,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             raise UnseenLevelError(", ".join(self.layout_.group_names(table.names)), new, len(position))
         codes = places[factor.codes].astype(np.float64)
         codes[codes < 0] = np.nan
-        return np.column_stack([*(known.get(item, nothing) for item in self.covariates_), codes])
+        return np.column_stack([*known_columns(table, self.layout_, self.covariates_), codes])
 
     @property
     def _mixture(self) -> Mixture:

@@ -16,7 +16,7 @@ from sufrep._frames import Lookup
 from sufrep._splits import level_folds
 from sufrep._warnings import warn
 from sufrep.encoders._base import GroupEncoder
-from sufrep.encoders._layout import read_covariates
+from sufrep.encoders._layout import known_columns
 from sufrep.encoders._reading import check_weights
 from sufrep.encoders._target import Target, read_target, split_rows
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns, pooled_places
@@ -206,7 +206,7 @@ class LatentStateEncoder(GroupEncoder):
         folds = split_rows(self.cv, len(target.columns[0]), y, self.random_state)
         table, factors = self._learn(X, y, sample_weight, reset=True)
         weights = check_weights(sample_weight, table.n_rows)
-        columns = self._covariate_columns(table)
+        columns = known_columns(table, self.layout_, self.covariates_)
         names = name_columns(self.layout_, self.layout_.names, self.suffixes_, self.covariates_)
         lookups = [
             Lookup(tuple(names[name]), self._cross_fitted(name, factor, columns, target, weights, folds))
@@ -329,7 +329,7 @@ class LatentStateEncoder(GroupEncoder):
         shares = super()._look_up(table, factors)
         if self.output == "states" or not shares:
             return shares
-        columns = self._covariate_columns(table)
+        columns = known_columns(table, self.layout_, self.covariates_)
         names = name_columns(self.layout_, self.layout_.names, self.suffixes_, self.covariates_)
         found = []
         for lookup, (name, mixture) in zip(shares, self.mixtures_.items(), strict=True):
@@ -343,13 +343,6 @@ class LatentStateEncoder(GroupEncoder):
             return shares
         posterior = posteriors(mixture, rows, shares)
         return posterior if self.output == "posterior" else np.hstack([shares, posterior])
-
-    def _covariate_columns(self, table: Table) -> list[Array]:
-        """The columns of the covariates that ``fit`` saw; indicators of levels that are new are left out."""
-        found, columns = read_covariates(table, self.layout_)
-        known = dict(zip(found, columns, strict=True))
-        nothing = np.zeros(table.n_rows)
-        return [known.get(covariate, nothing) for covariate in self.covariates_]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -22,7 +22,7 @@ from sufrep.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Columns
+    from sufrep._arrays import Array, Columns
     from sufrep._frames import Table
 
 Column: TypeAlias = str | int
@@ -126,6 +126,13 @@ def read_covariates(table: Table, layout: Layout) -> tuple[list[Covariate], Colu
             found.append(indicators[code])
             columns.append(factor.codes == code)
     return found, columns
+
+
+def known_columns(table: Table, layout: Layout, covariates: Sequence[Covariate]) -> list[Array]:
+    """The columns of covariates that ``fit`` saw; an indicator whose level is not here is 0 everywhere."""
+    known = dict(zip(*read_covariates(table, layout), strict=True))
+    nothing = np.zeros(table.n_rows)
+    return [known.get(covariate, nothing) for covariate in covariates]
 
 
 def merge_covariates(
