@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._paper.models import TAKES_SPARSE, make_model
+from sufrep._paper.models import NATIVE, TAKES_SPARSE, make_model
 from sufrep.encoders import METHODS, make_encoder
 
 if TYPE_CHECKING:
+    from sufrep._arrays import Floats
     from sufrep._paper.samples import Sample
 
-# Beside the encoders of the registry: the covariates alone.
-KNOWN_METHODS = (*METHODS, "drop")
+# Encoders of the registry with parameters that make another method of them.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "latent_state_target": ("latent_state", {"use_target": True, "output": "posterior"}),
+}
+# Beside the encoders: the covariates alone.
+KNOWN_METHODS = (*METHODS, *VARIANTS, "drop")
 
 # Chosen among by 3-fold cross-validation on the training rows, as in the paper; k first, then alpha for it.
 COMPONENTS = (5, 10, 15)
@@ -69,6 +74,8 @@ def evaluate(sample: Sample, method: str, learner: Learner, *, k_index_bug: bool
     """Encode, fit on the training rows, and measure the error on the test rows."""
     if method == "bayes":
         return Result(_error(sample, _truth(sample).conditional_mean[sample.test]))
+    if method == NATIVE:
+        return Result(_error(sample, _native(sample, learner)))
     parameters = _choose(sample, method, learner)
     if k_index_bug and parameters.get("n_components") in COMPONENTS:
         parameters["n_components"] = 1 + COMPONENTS.index(parameters["n_components"])
@@ -112,11 +119,21 @@ def _encode(sample: Sample, method: str, parameters: dict[str, Any], *, sparse: 
         columns = [sample.X] if method == "drop" else [sample.X, _truth(sample).state_probabilities]
         rows = np.column_stack(columns)
         return rows[~sample.test], rows[sample.test]
-    own = {"sparse_output": True} if method == "one_hot" and sparse else _PAPERS_OWN.get(method, {})
-    encoder = make_encoder(method, group=sample.X.shape[1], **own, **parameters)
+    name, own = VARIANTS.get(method, (method, _PAPERS_OWN.get(method, {})))
+    if method == "one_hot" and sparse:
+        own = {"sparse_output": True}
+    encoder = make_encoder(name, group=sample.X.shape[1], **own, **parameters)
     table = sample.table
     train = encoder.fit_transform(table[~sample.test], sample.y[~sample.test])
     return train, encoder.transform(table[sample.test])
+
+
+def _native(sample: Sample, learner: Learner) -> Floats:
+    """Predictions of a model that reads the group column by itself."""
+    n_columns = sample.X.shape[1]
+    model = make_model(learner.model, n_columns=n_columns, n_trees=learner.n_trees, seed=learner.seed)
+    model.fit(sample.table[~sample.test], sample.y[~sample.test])
+    return np.asarray(model.predict(sample.table[sample.test])).reshape(-1)
 
 
 def _truth(sample: Sample) -> Any:

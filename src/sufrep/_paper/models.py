@@ -9,6 +9,7 @@ import math
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from sufrep.encoders import LatentStateRegressor
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -65,17 +66,26 @@ def boosted_trees(n_columns: int, n_trees: int, seed: int) -> Any:  # noqa: ARG0
     return XGBRegressor(**XGBOOST, random_state=seed)
 
 
+def lemma_one(n_columns: int, n_trees: int, seed: int) -> Any:  # noqa: ARG001
+    """The formula of lemma 1 as predictor, with its defaults; the seed of the data moves nothing in it."""
+    return LatentStateRegressor(group=n_columns)
+
+
+# The method of models that need no encoding: they read the group column, the last one, by themselves.
+NATIVE = "native"
+NATIVE_MODELS: dict[str, Callable[[int, int, int], Any]] = {"latent_state_regressor": lemma_one}
 MODELS: dict[str, Callable[[int, int, int], Any]] = {
     "forest": honest_forest,
     "sklearn_forest": breiman_forest,
     "xgboost": boosted_trees,
+    **NATIVE_MODELS,
 }
 # These take a sparse matrix; one-hot columns are handed to them as such.
 TAKES_SPARSE = frozenset({"sklearn_forest", "xgboost"})
 
 
 def make_model(name: str, *, n_columns: int, n_trees: int, seed: int) -> Any:
-    """A learner that is not yet fitted, for a table of `n_columns` columns."""
+    """A learner that is not yet fitted, for a table of `n_columns` columns beside the group column."""
     if name not in MODELS:
         raise InvalidParameterError("model", name, f"one of {', '.join(MODELS)}")
     return MODELS[name](n_columns, n_trees, seed)

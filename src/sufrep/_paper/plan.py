@@ -14,7 +14,7 @@ from sufrep._paper.methods import (
     KNOWN_METHODS,
     choose_components,
 )
-from sufrep._paper.models import MODELS, N_TREES, XGBOOST
+from sufrep._paper.models import MODELS, N_TREES, NATIVE, NATIVE_MODELS, XGBOOST
 from sufrep._simulate import SETUPS, Setup
 from sufrep.datasets import DATASETS
 from sufrep.errors import InvalidParameterError, UnknownMethodError
@@ -146,7 +146,7 @@ class SimulationPlan:
         return [
             SimulationTrial(setup, n_latent, levels, model, method, seed, bug)
             for seed, setup, n_latent, levels, model in cells
-            for method, bug in _variants(self.methods, self.k_index_bug)
+            for method, bug in _variants(model, self.methods, self.k_index_bug)
         ]
 
 
@@ -184,15 +184,17 @@ class EmpiricalPlan:
         return [
             EmpiricalTrial(dataset, model, method, seed, fold, bug)
             for seed, dataset, model, fold in cells
-            for method, bug in _variants(self.methods, self.k_index_bug)
+            for method, bug in _variants(model, self.methods, self.k_index_bug)
         ]
 
 
 Plan: TypeAlias = SimulationPlan | EmpiricalPlan
 
 
-def _variants(methods: Sequence[str], k_index_bug: bool) -> list[tuple[str, bool]]:
-    """The slip concerns methods that choose k; all others have one variant."""
+def _variants(model: str, methods: Sequence[str], k_index_bug: bool) -> list[tuple[str, bool]]:
+    """The slip concerns methods that choose k; a model that reads the group by itself takes no method."""
+    if model in NATIVE_MODELS:
+        return [(NATIVE, False)]
     return [(method, k_index_bug and choose_components(method)) for method in methods]
 
 
