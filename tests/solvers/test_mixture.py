@@ -27,7 +27,7 @@ def linear_experts(sample: Sample, y: np.ndarray, n_states: int, seed: int = 0) 
     p = sample.rows.shape[1]
     pooled = np.append(y.mean(), np.zeros(2 * p))
     coefficients = pooled + 0.3 * rng.normal(size=(n_states, 2 * p + 1))
-    return LinearExperts(coefficients, np.full(n_states, y.var()), pooled, y.var(), penalty=1.0)
+    return LinearExperts(coefficients, np.full(n_states, y.var()), pooled, y.var(), np.ones(len(pooled)))
 
 
 def with_experts(start: Mixture, experts: Any) -> Mixture:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Encoders of the registry with parameters that make another method of them.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "shrunken_means": ("means", {"shrinkage": "auto"}),
     "latent_state_target": ("latent_state", {"use_target": True, "output": "posterior"}),
 }
 # Beside the encoders: the covariates alone.

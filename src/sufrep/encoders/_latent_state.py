@@ -21,7 +21,7 @@ from sufrep.encoders._reading import check_weights
 from sufrep.encoders._target import Target, read_target, split_rows
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns, pooled_places
 from sufrep.solvers.experts import first_class_experts, first_linear_experts
-from sufrep.solvers.mixture import fit_mixture, posteriors
+from sufrep.solvers.mixture import fit_with_target, posteriors
 from sufrep.solvers.normal_scores import normal_scores
 from sufrep.solvers.states import Sample, best_of_starts, choose_n_states
 
@@ -290,12 +290,12 @@ class LatentStateEncoder(GroupEncoder):
             # Only classes of these rows count: that there is another one may be known from a row left out.
             classes, y = np.unique(y, return_inverse=True)
             experts = first_class_experts(y, len(classes), reference.n_states, sample.weights)
-        return fit_mixture(
+        return fit_with_target(
             sample.rows,
             sample.codes,
             replace(reference, experts=experts),
+            y,
             weights=sample.weights,
-            target=y,
             concentration=self.concentration,
             max_iter=self.max_iter,
             tol=self.tol,

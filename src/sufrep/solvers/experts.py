@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 _VARIANCE_WEIGHT = 2.0  # rows that draw a state's noise to the overall one
 _CLASS_WEIGHT = 1.0  # rows that draw a state's class shares to the overall ones
+_PENALTY = 1.0  # rows that draw a state's coefficients to the common ones, before these rows are estimated
+_CALIBRATION_ROUNDS = 50
+_CALIBRATED = 1e-2  # relative change of the spreads below which their rounds end
 
 
 class ExpertSums(Protocol):
@@ -39,6 +42,9 @@ class Experts(Protocol):
     def updated(self, sums: ExpertSums) -> Experts:
         """The best experts, given the sums."""
 
+    def calibrated(self, sums: ExpertSums) -> Experts:
+        """Experts drawn together as strongly as the sums say that they are alike."""
+
     def reordered(self, order: Codes) -> Experts:
         """The same experts in another order of the states."""
 
@@ -62,7 +68,7 @@ class _GramSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearExperts:
-    """Y | x, l ~ N(b(x)ᵀβ_l, σ_l²), b as in `bent`; β_l is drawn to that of all rows, the noise to theirs.
+    """Y | x, l ~ N(b(x)ᵀβ_l, σ_l²), b as in `bent`; β_l is drawn to a common β, the noise to that of all.
 
     Attributes
     ----------
@@ -70,18 +76,19 @@ class LinearExperts:
         Intercept first; covariates count from the centre of the mixture.
     variances : ndarray, shape (n_states,)
     pooled : ndarray, shape (2p + 1,)
-        Coefficients of one regression for all rows.
+        The common coefficients: of one regression for all rows at first, then the centre of those of the
+        states.
     pooled_variance : float
-        Its residual variance.
-    penalty : float
-        Rows, so to speak, that draw a state's coefficients to the pooled ones.
+        Residual variance of that regression.
+    penalty : ndarray, shape (2p + 1,)
+        Rows, so to speak, that draw each coefficient of a state to the common one.
     """
 
     coefficients: Floats
     variances: Floats
     pooled: Floats
     pooled_variance: float
-    penalty: float
+    penalty: Floats
 
     def log_density(self, apart: Floats, target: Array) -> Floats:
         """Log N(y; α_l + xᵀβ_l, σ_l²); (n, n_states)."""
@@ -104,9 +111,9 @@ class LinearExperts:
         return _GramSums(*self.coefficients.shape)
 
     def updated(self, sums: _GramSums) -> LinearExperts:
-        """Ridge regressions towards the pooled one, each with the posteriors of its state as weights."""
+        """Ridge regressions towards the common one, each with the posteriors of its state as weights."""
         gram, cross, square = sums.gram[:, :-1, :-1], sums.gram[:, :-1, -1], sums.gram[:, -1, -1]
-        ridge = self.penalty * np.eye(len(self.pooled))
+        ridge = np.diag(self.penalty)
         coefficients = np.linalg.solve(gram + ridge, (cross + self.penalty * self.pooled)[:, :, None])[
             :, :, 0
         ]
@@ -117,13 +124,61 @@ class LinearExperts:
         size = gram[:, 0, 0] + len(self.pooled) + _VARIANCE_WEIGHT
         return replace(found, variances=total / size)
 
+    def calibrated(self, sums: _GramSums) -> LinearExperts:
+        """Estimate common coefficients and penalties by empirical Bayes, from one pass over the rows.
+
+        β_l ~ N(m, diag τ): m by generalised least squares, and τ by EM, which takes the expected square of
+        β_l − m. Where the states do not differ in a slope, its τ falls to nothing and they share it.
+        """
+        gram, cross, square = sums.gram[:, :-1, :-1], sums.gram[:, :-1, -1], sums.gram[:, -1, -1]
+        noise, spread, center = self.variances, np.full(len(self.pooled), self.pooled_variance), self.pooled
+        for _ in range(_CALIBRATION_ROUNDS):
+            center = _common_coefficients(gram / noise[:, None, None], cross / noise[:, None], spread, center)
+            covariance = np.linalg.inv(gram / noise[:, None, None] + np.diag(1 / spread))
+            right = cross / noise[:, None] + center / spread
+            mean = np.einsum("kij,kj->ki", covariance, right)
+            before = spread
+            spread = ((mean - center) ** 2 + np.diagonal(covariance, axis1=1, axis2=2)).mean(axis=0)
+            spread = np.maximum(spread, 1e-9 * before.max())
+            residual = square - 2 * (mean * cross).sum(axis=1)
+            residual += np.einsum("kij,kij->k", gram, mean[:, :, None] * mean[:, None, :] + covariance)
+            noise = np.maximum(residual, 0.0) + _VARIANCE_WEIGHT * self.pooled_variance
+            noise /= gram[:, 0, 0] + _VARIANCE_WEIGHT
+            if (np.abs(spread - before) < _CALIBRATED * before).all():
+                break
+        return LinearExperts(mean, noise, center, self.pooled_variance, noise.mean() / spread)
+
     def reordered(self, order: Codes) -> LinearExperts:
         """The same experts in another order of the states."""
         return replace(self, coefficients=self.coefficients[order], variances=self.variances[order])
 
     def _drawn(self) -> Floats:
-        apart = ((self.coefficients - self.pooled) ** 2).sum(axis=1)
-        return np.asarray(self.penalty * apart + _VARIANCE_WEIGHT * self.pooled_variance)
+        apart = (self.penalty * (self.coefficients - self.pooled) ** 2).sum(axis=1)
+        return np.asarray(apart + _VARIANCE_WEIGHT * self.pooled_variance)
+
+
+def _common_coefficients(gram: Floats, cross: Floats, spread: Floats, otherwise: Floats) -> Floats:
+    """The centre m of β_l ~ N(m, diag τ) by generalised least squares; (q,).
+
+    State l has the precision (G_l⁻¹ + diag τ)⁻¹ = G_l − G_l R (I + R G_l R)⁻¹ R G_l with R = √diag τ, which
+    asks for no inverse of G_l. What no state says anything about stays as it was.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n_states, q, q)
+        G_l, in units of the noise; likewise `cross`, shape (n_states, q).
+    spread : ndarray, shape (q,)
+        τ.
+    otherwise : ndarray, shape (q,)
+        m before.
+    """
+    root = np.sqrt(spread)
+    inner = np.eye(len(root)) + root[:, None] * gram * root
+    both = np.concatenate([gram, cross[:, :, None]], axis=2)
+    both = both - gram @ (root[:, None] * np.linalg.solve(inner, root[:, None] * both))
+    precision, right = both[:, :, :-1].sum(axis=0), both[:, :, -1].sum(axis=0)
+    ridge = np.diag(1e-9 * np.diag(precision) + 1e-12 * max(float(np.trace(precision)), 1e-300))
+    return np.asarray(np.linalg.solve(precision + ridge, right + ridge @ otherwise))
 
 
 class _ClassSums:
@@ -171,23 +226,28 @@ class ClassExperts:
         counts = sums.counts + _CLASS_WEIGHT * self.pooled
         return replace(self, probabilities=counts / counts.sum(axis=1, keepdims=True))
 
+    def calibrated(self, sums: _ClassSums) -> ClassExperts:  # noqa: ARG002
+        """The same: how strongly classes are drawn together is fixed."""
+        return self
+
     def reordered(self, order: Codes) -> ClassExperts:
         """The same experts in another order of the states."""
         return replace(self, probabilities=self.probabilities[order])
 
 
 def first_linear_experts(
-    apart: Floats, target: Array, n_states: int, weights: Floats | None = None, penalty: float = 1.0
+    apart: Floats, target: Array, n_states: int, weights: Floats | None = None
 ) -> LinearExperts:
     """The same expert for all states: one regression for all rows, with a slight ridge."""
     basis = bent(apart)
     weighted = basis if weights is None else basis * weights[:, None]
-    ridge = penalty * np.eye(basis.shape[1])
-    ridge[0, 0] = 1e-9 * penalty
+    ridge = _PENALTY * np.eye(basis.shape[1])
+    ridge[0, 0] = 1e-9 * _PENALTY
     pooled: Floats = np.linalg.solve(weighted.T @ basis + ridge, weighted.T @ target).astype(np.float64)
     variance = float(np.average((target - basis @ pooled) ** 2, weights=weights))
     # A target without noise still needs a variance.
     variance = max(variance, 1e-12 * float(np.average(np.square(target), weights=weights)), 1e-300)
+    penalty = np.full(len(pooled), _PENALTY)
     return LinearExperts(
         np.tile(pooled, (n_states, 1)), np.full(n_states, variance), pooled, variance, penalty
     )

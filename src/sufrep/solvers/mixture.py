@@ -10,7 +10,7 @@ a tenth of a row, Σ to the identity as by a few rows. Each round of EM raises i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -171,6 +171,31 @@ def fit_mixture(
             break
         mixture = _update(mixture, sums, scatter, total, level_weight, concentration)
     return replace(mixture, objective=np.array(history), converged=converged)
+
+
+def fit_with_target(
+    rows: RowBlocks | Floats,
+    codes: Codes,
+    start: Mixture,
+    target: Array,
+    *,
+    weights: Floats | None = None,
+    **options: Any,
+) -> Mixture:
+    """Run EM with experts twice: how alike they are is estimated from the first fit, and used in the second.
+
+    Parameters are those of `fit_mixture`, `start` with experts. Criterion and convergence are those of the
+    second fit.
+    """
+    first = fit_mixture(rows, codes, start, weights=weights, target=target, **options)
+    sums = _sweep(rows, codes, first, weights, target)
+    assert first.experts is not None
+    assert sums.experts is not None
+    experts = first.experts.calibrated(sums.experts)
+    if experts is first.experts:
+        return first
+    again = replace(first, experts=experts)
+    return fit_mixture(rows, codes, again, weights=weights, target=target, **options)
 
 
 def posteriors(mixture: Mixture, rows: RowBlocks | Floats, shares: Floats) -> Floats:

@@ -25,6 +25,8 @@ LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
 _PATIENCE = 2
 # Share of a row's start that stays with the states other than its level's.
 _DOUBT = 0.3
+# Runs of k-means for each start. With one, it often misses a cluster, and the number of states is misjudged.
+_CLUSTERINGS = 4
 _MOST_START_ROWS = 20_000
 # Variance within levels that directions are given at least, where rows have about unit variance.
 _LEAST_VARIANCE = 1e-6
@@ -115,7 +117,7 @@ def _cluster_centers(points: Floats, weights: Floats, n_states: int, seed: int) 
     order = np.lexsort(points.T[::-1])
     n_clusters = min(n_states, len(np.unique(points, axis=0)))
     with threadpool_limits(1):
-        found = KMeans(n_clusters, n_init=1, random_state=seed).fit(
+        found = KMeans(n_clusters, n_init=_CLUSTERINGS, random_state=seed).fit(
             points[order], sample_weight=weights[order]
         )
     return np.asarray(found.cluster_centers_)
