@@ -273,6 +273,24 @@ class GroupMoments:
         squares, complete_mean = widen(self.squares), widen(self.complete_mean)
         return replace(wider, squares=squares, complete_mean=complete_mean, scatter=scatter)
 
+    def select(self, positions: Sequence[int]) -> Self:
+        """Only some covariates; complete rows stay those that are complete in all."""
+        chosen = list(positions)
+        part = replace(
+            self,
+            covariates=tuple(self.covariates[j] for j in chosen),
+            observed=self.observed[:, chosen],
+            mean=self.mean[:, chosen],
+        )
+        if self.squares is None or self.complete_mean is None or self.scatter is None:
+            return part
+        return replace(
+            part,
+            squares=self.squares[:, chosen],
+            complete_mean=self.complete_mean[:, chosen],
+            scatter=self.scatter[np.ix_(chosen, chosen)],
+        )
+
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, GroupMoments):
             return NotImplemented

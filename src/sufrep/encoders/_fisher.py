@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from sufrep._frames import Factorized, Lookup
-from sufrep.encoders._base import GroupEncoder
-from sufrep.encoders._reading import check_weights
-from sufrep.encoders._target import Target, check_classes, check_still_classes, read_target, split_rows
+from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
-from sufrep.representation import Representation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Columns, Floats
-    from sufrep._frames import Table
-    from sufrep.encoders._layout import Column, Covariate, Group, Layout
+    from sufrep._arrays import Floats, Levels
+    from sufrep.encoders._layout import Column, Group
     from sufrep.moments import GroupMoments
 
 
-class FisherEncoder(GroupEncoder):
+class FisherEncoder(CrossFittingEncoder):
     """Represent each level by the rank of its mean response.
 
     The paper takes it from Hastie, Tibshirani and Friedman, after Fisher: for one split of a tree, the
@@ -69,12 +61,7 @@ class FisherEncoder(GroupEncoder):
            [2.]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GroupEncoder._parameter_constraints,
-        "cv": ["cv_object"],
-        "target_type": [StrOptions({"auto", "continuous", "binary", "multiclass"})],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
+    _needs_covariates: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -103,79 +90,27 @@ class FisherEncoder(GroupEncoder):
         self.target_type = target_type
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn from all rows, and give each row the ranks learnt without its fold.
+    @property
+    def _uses_target(self) -> bool:
+        return True
 
-        Parameters as in ``fit``, result as in ``transform``; ``fit(X, y).transform(X)`` differs, because
-        there the ranks know the response of the rows they are given to.
-        """
-        target = read_target(y, self.target_type)
-        folds = split_rows(self.cv, len(target.columns[0]), y, self.random_state)
-        table, factors = self._learn(X, y, sample_weight, reset=True)
-        weights = check_weights(sample_weight, table.n_rows)
-        full = self._look_up(table, factors)
-        lookups = [
-            self._cross_fitted(lookup, name, factor, target, weights, folds)
-            for lookup, name, factor in zip(full, self.representations_, factors, strict=True)
-        ]
-        return self._append(table, lookups)
+    def _represent_fold(self, outside: GroupMoments, name: str, levels: Levels) -> Vectors:
+        """A fold may miss levels; its ranks are stretched to the number of levels in all."""
+        vectors = self._represent_group(outside, None, levels)
+        n_ranks, here = self.n_ranks_[name], vectors.details["n_ranks_"]
+        return replace(vectors, values=(vectors.values - 0.5) * n_ranks / here + 0.5)
 
-    def _cross_fitted(
-        self,
-        full: Lookup,
-        name: str,
-        factor: Factorized,
-        target: Target,
-        weights: Floats | None,
-        folds: Sequence[tuple[Any, Any]],
-    ) -> Lookup:
-        """Replace the look-up of one group by ranks that were learnt outside each row's fold."""
-        values = full.taken().copy()
-        n_ranks = self.n_ranks_[name]
-        for train, test in folds:
-            codes = np.full(len(factor.codes), -1)
-            codes[train] = factor.codes[train]
-            values[test] = (n_ranks + 1) / 2
-            names = [covariate.name(self.layout_.names) for covariate in target.covariates]
-            outside = self._collect(replace(factor, codes=codes), names, target.columns, weights)
-            if not outside.n_levels:
-                continue  # nobody is left to learn from
-            vectors = self._represent_group(outside, None, factor.levels)
-            ranks = (vectors.values - 0.5) * n_ranks / vectors.details["n_ranks_"] + 0.5
-            known = Representation.from_values(outside.levels, ranks, full.names, weight=outside.weight)
-            # Behind the levels stands the prior, for rows whose level is null.
-            values[test] = np.vstack([known.lookup(factor.levels), known.prior])[factor.codes[test]]
-        return Lookup(full.names, values)
-
-    def _describe(
-        self,
-        table: Table,  # noqa: ARG002
-        layout: Layout,  # noqa: ARG002
-        y: Any,
-        *,
-        reset: bool,
-    ) -> tuple[list[Covariate], Columns]:
-        """Levels are described by their response."""
-        if not reset and self.target_type == "auto" and self.target_type_ != "continuous":
-            check_still_classes(y, self.covariates_)
-        target = read_target(y, self.target_type if reset else self.target_type_)
-        self.target_type_: str = target.kind
-        return target.covariates, target.columns
+    def _nothing_known(self, name: str) -> Floats:
+        n_columns = len(self.representations_[name].columns)
+        return np.full(n_columns, (self.n_ranks_[name] + 1) / 2)
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
         classes = [name.partition("=")[2] for name in moments.covariates]
-        check_classes(self.target_type_, len(classes))
-        chosen = range(len(classes))[-1:] if self.target_type_ == "binary" else range(len(classes))
+        chosen = self._given_targets()
         ranks = [shared_ranks(moments.mean[:, j]) for j in chosen]
         several = len(chosen) > 1
         suffixes = [Suffix(f"fisher_{classes[j]}" if several else "fisher") for j in chosen]
         return Vectors(np.column_stack(ranks), suffixes, {"n_ranks_": moments.n_levels})
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 def shared_ranks(values: Floats) -> Floats:

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -15,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from sufrep._frames import Lookup
 from sufrep._splits import level_folds
 from sufrep._warnings import warn
-from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._layout import known_columns
-from sufrep.encoders._reading import check_weights
-from sufrep.encoders._target import Target, read_target, split_rows
+from sufrep.encoders._target import Target, read_target
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns, pooled_places
 from sufrep.solvers.experts import first_class_experts, first_linear_experts
 from sufrep.solvers.mixture import fit_with_target, posteriors
@@ -28,7 +26,7 @@ from sufrep.solvers.states import Sample, best_of_starts, choose_n_states
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._arrays import Array, Codes, Columns, Floats
     from sufrep._frames import Factorized, Table
     from sufrep.encoders._layout import Column, Group
     from sufrep.moments import GroupMoments
@@ -39,7 +37,7 @@ _MOST_CHOICE_ROWS = 50_000
 _DEFAULT_FOLDS = 3
 
 
-class LatentStateEncoder(GroupEncoder):
+class LatentStateEncoder(CrossFittingEncoder):
     """Represent each level by the probabilities ψ(g) = P(L | G = g) of its hidden states.
 
     Assumption (figure 1 of the paper): the level acts on target and covariates only through a hidden state
@@ -126,19 +124,18 @@ class LatentStateEncoder(GroupEncoder):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GroupEncoder._parameter_constraints,
+        **CrossFittingEncoder._parameter_constraints,
         "n_states": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "output": [StrOptions({"states", "posterior", "both"})],
         "transform_covariates": [StrOptions({"normal_scores", "standardize"})],
         "concentration": [Interval(Real, 0, None, closed="neither")],
         "use_target": ["boolean"],
-        "target_type": [StrOptions({"auto", "continuous", "binary", "multiclass"})],
-        "cv": ["cv_object"],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
     }
+
+    _target_is_covariate: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -194,36 +191,16 @@ class LatentStateEncoder(GroupEncoder):
         iterations: dict[str, int] = getattr(self, "iterations_", {})
         return max([1, *iterations.values()])
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit and transform the same rows; with ``use_target``, each row's columns know nothing of its fold.
-
-        Parameters as in ``fit``, result as in ``transform``.
-        """
-        if not self.use_target:
-            return super().fit_transform(X, y, sample_weight)
-        target = read_target(y, self.target_type)
-        folds = split_rows(self.cv, len(target.columns[0]), y, self.random_state)
-        table, factors = self._learn(X, y, sample_weight, reset=True)
-        weights = check_weights(sample_weight, table.n_rows)
-        columns = known_columns(table, self.layout_, self.covariates_)
-        names = name_columns(self.layout_, self.layout_.names, self.suffixes_, self.covariates_)
-        lookups = [
-            Lookup(tuple(names[name]), self._cross_fitted(name, factor, columns, target, weights, folds))
-            for name, factor in zip(self.representations_, factors, strict=True)
-        ]
-        return self._append(table, lookups)
-
     def _cross_fitted(
         self,
+        full: Floats,  # noqa: ARG002
         name: str,
         factor: Factorized,
-        columns: Sequence[Array],
+        columns: Columns,
         target: Target,
         weights: Floats | None,
         folds: Sequence[tuple[Codes, Codes]],
     ) -> Floats:
-        """The columns of one group, each row's from a fit without its fold."""
         reference = self.references_[name]
         place = pooled_places(self.representations_[name].weight, self.min_frequency)
         known = self.representations_[name].positions(factor.levels.tolist())
@@ -343,11 +320,6 @@ class LatentStateEncoder(GroupEncoder):
             return shares
         posterior = posteriors(mixture, rows, shares)
         return posterior if self.output == "posterior" else np.hstack([shares, posterior])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = self.use_target
-        return tags
 
 
 def _values(target: Target) -> Array:

@@ -138,14 +138,15 @@ def known_columns(table: Table, layout: Layout, covariates: Sequence[Covariate])
 def merge_covariates(
     old: Sequence[Covariate], new: Sequence[Covariate], names: Sequence[str]
 ) -> list[Covariate]:
-    """Unite the covariates of two chunks: columns in their order, then indicators by their levels."""
+    """Unite the covariates of two chunks: columns, indicators by their levels, and the target last."""
     columns = [covariate for covariate in old if not covariate.is_indicator]
     indicators = {covariate for covariate in (*old, *new) if covariate.is_indicator}
     most = Counter(covariate.position for covariate in indicators).most_common(1)
     # One more than the limit: null is a level too.
     if most and most[0][0] is not None and most[0][1] > MOST_SHARES + 1:
         raise TooManySharesError(names[most[0][0]], most[0][1], MOST_SHARES)
-    return columns + sorted(indicators, key=indicator_order)
+    united = columns + sorted(indicators, key=indicator_order)
+    return sorted(united, key=lambda covariate: covariate.position is None)
 
 
 def indicator_order(covariate: Covariate) -> tuple[int, bool, float, str]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sufrep.encoders._base import GroupEncoder
-from sufrep.encoders._vectors import Rows, Suffix, Vectors
+from sufrep.encoders._cross_fitting import CrossFittingEncoder
+from sufrep.encoders._means import shrunken_target_means
+from sufrep.encoders._vectors import Rows, Suffix, Vectors, pool_rare, pooled_places
 from sufrep.errors import TooManyComponentsError
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
 from sufrep.solvers.scales import within_covariance, within_scale
@@ -18,12 +19,12 @@ from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Floats
+    from sufrep._arrays import Floats, Levels
     from sufrep.encoders._layout import Column, Group
     from sufrep.moments import GroupMoments
 
 
-class LowRankEncoder(GroupEncoder):
+class LowRankEncoder(CrossFittingEncoder):
     """Represent each level by its row of the first k left singular vectors of the means matrix.
 
     Assumption (lemma 3 of the paper): as for `MeansEncoder`, with k hidden states. The matrix of the
@@ -44,12 +45,28 @@ class LowRankEncoder(GroupEncoder):
         result does not depend on units.
     shrinkage : {"auto"} or None, default=None
         "auto" starts from the shrunken means of `MeansEncoder`.
+    use_target : bool, default=False
+        Take the target for one more covariate, by its shrunken mean. The number of components is chosen
+        without it, and vectors are rotated to lie as near as can be to those without it (Procrustes), so
+        that those of all folds mean the same. ``fit_transform`` then cross-fits.
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds of ``fit_transform`` with ``use_target``; every row must be in one test fold.
+    random_state : int, default=0
+        Seed of the shuffling of ``cv=int``.
 
     Attributes
     ----------
     {common attributes}
     singular_values_ : dict of str to ndarray, shape (min(n_levels, n_covariates),)
         All singular values of the means matrix.
+    references_ : dict of str to ndarray, shape (n_levels, n_components)
+        With ``use_target``: the vectors without it.
+    target_type_ : str
+        With ``use_target``: the kind of the target that was found.
+    n_targets_ : int
+        With ``use_target``: columns that the target has, one for each class.
 
     Examples
     --------
@@ -83,10 +100,11 @@ class LowRankEncoder(GroupEncoder):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GroupEncoder._parameter_constraints,
+        **CrossFittingEncoder._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "standardize": ["boolean"],
         "shrinkage": [StrOptions({"auto"}), None],
+        "use_target": ["boolean"],
     }
 
     def __init__(
@@ -102,6 +120,10 @@ class LowRankEncoder(GroupEncoder):
         n_components: int | Literal["auto"] = "auto",
         standardize: bool = True,
         shrinkage: Literal["auto"] | None = None,
+        use_target: bool = False,
+        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
+        cv: Any = 5,
+        random_state: int = 0,
     ) -> None:
         super().__init__(
             group,
@@ -115,17 +137,58 @@ class LowRankEncoder(GroupEncoder):
         self.n_components = n_components
         self.standardize = standardize
         self.shrinkage = shrinkage
+        self.use_target = use_target
+        self.target_type = target_type
+        self.cv = cv
+        self.random_state = random_state
 
     @property
     def _order(self) -> Literal[1, 2]:
-        return 2 if self.standardize or self.shrinkage or self.n_components == "auto" else 1
+        needed = self.standardize or self.shrinkage or self.use_target or self.n_components == "auto"
+        return 2 if needed else 1
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
-        matrix = means_matrix(moments, standardize=self.standardize, shrinkage=self.shrinkage)
-        k = count_components(moments, self.n_components)
-        result = left_singular_vectors(matrix, k)
+        n_own = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
+        own = moments.select(range(n_own)) if self.use_target else moments
+        k = count_components(own, self.n_components)
+        found = left_singular_vectors(
+            means_matrix(own, standardize=self.standardize, shrinkage=self.shrinkage), k
+        )
         suffixes = [Suffix(f"u{j + 1}") for j in range(k)]
-        return Vectors(result.vectors, suffixes, {"singular_values_": result.singular_values})
+        if not self.use_target:
+            return Vectors(found.vectors, suffixes, {"singular_values_": found.singular_values})
+        joint = left_singular_vectors(self._matrix_with_target(moments), k)
+        details = {"singular_values_": joint.singular_values, "references_": found.vectors}
+        return Vectors(rotated(joint.vectors, found.vectors), suffixes, details)
+
+    def _represent_fold(self, outside: GroupMoments, name: str, levels: Levels) -> Vectors:  # noqa: ARG002
+        whole, reference = self.moments_[name], self.references_[name]
+        reference = reference[pooled_places(whole.weight, self.min_frequency)]
+        position = {level: row for row, level in enumerate(whole.levels.tolist())}
+        same = reference[[position[level] for level in outside.levels.tolist()]]
+        moments, place = pool_rare(outside, self.min_frequency)
+        vectors = left_singular_vectors(self._matrix_with_target(moments), reference.shape[1]).vectors
+        # Columns have norm 1 over the levels that are there; fewer levels, larger entries.
+        values = vectors[place] * np.sqrt(moments.n_levels / len(self.references_[name]))
+        return Vectors(rotated(values, same), [])
+
+    def _matrix_with_target(self, moments: GroupMoments) -> Floats:
+        """The means of covariates and target, those of two classes once; (n_levels, p + n_given)."""
+        n_own = len(moments.covariates) - self.n_targets_
+        values, _ = shrunken_target_means(moments, n_own, self.shrinkage)
+        if self.standardize:
+            values = values / within_scale(moments)
+        return values[:, [*range(n_own), *(n_own + j for j in self._given_targets())]]
+
+    def _nothing_known(self, name: str) -> Floats:
+        mean: Floats = self.references_[name].mean(axis=0)
+        return mean
+
+
+def rotated(vectors: Floats, reference: Floats) -> Floats:
+    """The vectors (n, k) in the rotation, or reflection, that is nearest to the reference (Procrustes)."""
+    left, _, right = np.linalg.svd(vectors.T @ reference)
+    return np.asarray(vectors @ (left @ right))
 
 
 def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal["auto"] | None) -> Floats:

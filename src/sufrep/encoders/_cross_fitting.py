@@ -1,0 +1,154 @@
+"""Encoders that learn from the target: what a row gets in training says nothing of its own target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sufrep._frames import Lookup
+from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._layout import read_covariates
+from sufrep.encoders._reading import check_weights
+from sufrep.encoders._target import Target, check_classes, check_still_classes, read_target, split_rows
+from sufrep.errors import NoCovariateError
+from sufrep.representation import Representation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Codes, Columns, Floats, Levels
+    from sufrep._frames import Factorized, Table
+    from sufrep.encoders._layout import Covariate, Layout
+    from sufrep.encoders._vectors import Vectors
+    from sufrep.moments import GroupMoments
+
+
+class CrossFittingEncoder(GroupEncoder):
+    """Base of the encoders that can use the target, as one more covariate or in a way of their own.
+
+    ``fit`` learns from all rows, for new ones. ``fit_transform`` gives every row what was learnt outside its
+    fold: with the folds given, the target of a row does not move its own columns.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        "target_type": [StrOptions({"auto", "continuous", "binary", "multiclass"})],
+        "cv": ["cv_object"],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+    _target_is_covariate: ClassVar[bool] = True
+
+    target_type: str
+    cv: Any
+    random_state: int
+    target_type_: str
+    n_targets_: int
+
+    @property
+    def _uses_target(self) -> bool:
+        return bool(vars(self).get("use_target"))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from all rows; where the target is used, give each row what was learnt without its fold.
+
+        Parameters as in ``fit``, result as in ``transform``; ``fit(X, y).transform(X)`` differs, because
+        there a row's columns know its own target.
+        """
+        if not self._uses_target:
+            return super().fit_transform(X, y, sample_weight)
+        target = read_target(y, self.target_type)
+        folds = split_rows(self.cv, len(target.columns[0]), y, self.random_state)
+        table, factors = self._learn(X, y, sample_weight, reset=True)
+        weights = check_weights(sample_weight, table.n_rows)
+        columns = self._columns_of_rows(table, target)
+        lookups = [
+            Lookup(
+                full.names, self._cross_fitted(full.taken(), name, factor, columns, target, weights, folds)
+            )
+            for full, name, factor in zip(
+                self._look_up(table, factors), self.representations_, factors, strict=True
+            )
+        ]
+        return self._append(table, lookups)
+
+    def _cross_fitted(
+        self,
+        full: Floats,
+        name: str,
+        factor: Factorized,
+        columns: Columns,
+        target: Target,  # noqa: ARG002
+        weights: Floats | None,
+        folds: Sequence[tuple[Codes, Codes]],
+    ) -> Floats:
+        """The new columns of one group's rows, each learnt outside the row's fold; (n, n_columns).
+
+        Here from moments. ``full`` is what the rows would get as new ones.
+        """
+        names = [covariate.name(self.layout_.names) for covariate in self.covariates_]
+        values = np.tile(self._nothing_known(name), (len(full), 1))
+        for train, test in folds:
+            codes = np.full(len(factor.codes), -1)
+            codes[train] = factor.codes[train]
+            outside = self._collect(replace(factor, codes=codes), names, columns, weights)
+            if not outside.n_levels:
+                continue  # nobody is left to learn from
+            found = self._represent_fold(outside, name, factor.levels)
+            known = Representation.from_values(
+                outside.levels,
+                found.values,
+                self.representations_[name].columns,
+                weight=outside.weight,
+                prior=found.prior,
+            )
+            # Behind the levels stands the prior, for rows whose level is null.
+            values[test] = np.vstack([known.lookup(factor.levels), known.prior])[factor.codes[test]]
+        return values
+
+    def _represent_fold(self, outside: GroupMoments, name: str, levels: Levels) -> Vectors:  # noqa: ARG002
+        """Represent the levels that are outside a fold, on the scale of the whole."""
+        return self._represent_group(outside, None, levels)
+
+    def _nothing_known(self, name: str) -> Floats:
+        """What a row gets when no other row is left to learn from; must not know the target; (n_columns,)."""
+        return self.representations_[name].prior
+
+    def _columns_of_rows(self, table: Table, target: Target) -> Columns:
+        """The columns of all covariates that ``fit`` described the levels by."""
+        known = dict(zip(*read_covariates(table, self.layout_), strict=True))
+        known |= dict(zip(target.covariates, target.columns, strict=True))
+        return [known[covariate] for covariate in self.covariates_]
+
+    def _describe(
+        self, table: Table, layout: Layout, y: Any, *, reset: bool
+    ) -> tuple[list[Covariate], Columns]:
+        """Levels are described by the covariates and, behind them, the target."""
+        if not (self._uses_target and self._target_is_covariate):
+            return super()._describe(table, layout, y, reset=reset)
+        known = [] if reset else [item for item in self.covariates_ if item.position is None]
+        if not reset and self.target_type == "auto" and self.target_type_ != "continuous":
+            check_still_classes(y, known)
+        target = read_target(y, self.target_type if reset else self.target_type_)
+        self.target_type_, self.n_targets_ = target.kind, len({*known, *target.covariates})
+        check_classes(target.kind, self.n_targets_)
+        if not self._needs_covariates:
+            return target.covariates, target.columns
+        found, columns = read_covariates(table, layout)
+        if not found and self.covariates is None and layout.groups:
+            raise NoCovariateError(len(table.names), layout.group_names(table.names))
+        return [*found, *target.covariates], [*columns, *target.columns]
+
+    def _given_targets(self) -> list[int]:
+        """Which of the target's columns are given out: of two classes the second says it all."""
+        return list(range(self.n_targets_))[-1 if self.target_type_ == "binary" else 0 :]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._uses_target
+        return tags
