@@ -15,11 +15,16 @@ from sufrep.encoders import (
     LatentStateRegressor,
     LowRankEncoder,
     MeansEncoder,
+    MixedModelEncoder,
     MNLEncoder,
     PermutationEncoder,
+    RandomInterceptEncoder,
     SparseLowRankEncoder,
+    SufficiencyCheck,
+    SufficientEncoder,
     load,
     make_encoder,
+    sufficiency_check,
 )
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
@@ -35,11 +40,16 @@ __all__ = [
     "LowRankEncoder",
     "MNLEncoder",
     "MeansEncoder",
+    "MixedModelEncoder",
     "PermutationEncoder",
+    "RandomInterceptEncoder",
     "Representation",
     "Simulation",
     "SparseLowRankEncoder",
+    "SufficiencyCheck",
+    "SufficientEncoder",
     "load",
     "make_encoder",
     "simulate",
+    "sufficiency_check",
 ]

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import typer
 
+from sufrep._paper.peers import ENCODINGS
+from sufrep._paper.plan import BenchmarkPlan, EmpiricalPlan
 from sufrep._paper.store import Store
 from sufrep._paper.tables import all_tables
 from sufrep.cli._app import app
@@ -19,7 +21,7 @@ from sufrep.datasets import load_king_county
 from sufrep.datasets._loaders import _KING_COUNTY_COVARIATES as COVARIATES
 
 SMALL = "--setups latent_linear --n 300 --levels 5 --seeds 2 --jobs 1"
-COMMANDS = ["simulations", "empirical", "figures", "tables", "export"]
+COMMANDS = ["simulations", "empirical", "benchmark", "figures", "tables", "export"]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +104,7 @@ def test_the_slip_of_the_authors_is_a_variant_of_the_methods_that_choose_k(sufre
 @pytest.mark.parametrize("style", ["text", "markdown", "latex"])
 def test_tables_are_printed_in_every_format(sufrep, store, style):
     result = sufrep(f"paper tables --store {store} --format {style}")
-    tables = all_tables(Store(store, "simulations"), Store(store, "empirical"))
+    tables = all_tables(store)
     assert (result.code, result.err) == (0, "")
     assert result.out == "\n".join(table.render(style) for table in tables)
 
@@ -160,6 +162,52 @@ def test_real_data_are_cross_validated(sufrep, monkeypatch, data, tmp_path, plac
     assert sufrep(f"paper export --store {tmp_path} --out {tmp_path}").out == f"{tmp_path}/empirical.csv\n"
 
 
+def test_a_benchmark_compares_peers_and_can_be_given_twice(sufrep, data, tmp_path):
+    pytest.importorskip("lightgbm", reason="the peers are in the extra 'peers'")
+    names = "--models xgboost lightgbm_native --methods one_hot target_encoder"
+    command = f"paper benchmark --data-dir {data} --datasets king_county {names} --jobs 1 --store {tmp_path}"
+    result = sufrep(command)
+    assert (result.code, result.out) == (0, f"15 trial(s) run; results in {tmp_path}/benchmark.jsonl\n")
+    assert sufrep(command).out.endswith(f"0 trial(s) run; results in {tmp_path}/benchmark.jsonl\n")
+    lines = sufrep(f"paper tables --store {tmp_path}").out.splitlines()
+    assert lines[0] == "Benchmark: MSE in percent of that of one_hot"
+    assert [line.split()[0] for line in lines[3:6]] == ["one_hot", "target_encoder", "lightgbm_native"]
+    assert lines[6].startswith("Means over 5 folds;")
+    assert sufrep(f"paper export --store {tmp_path} --out {tmp_path}").out == f"{tmp_path}/benchmark.csv\n"
+
+
+def test_a_benchmark_counts_its_seeds_from_the_first_and_tells_what_failed(
+    sufrep, data, tmp_path, monkeypatch
+):
+    def fails(seed: int) -> Any:
+        raise RuntimeError(f"no [luck] with seed {seed}")
+
+    monkeypatch.setitem(ENCODINGS, "glmm", fails)
+    names = "--datasets king_county --models xgboost --methods glmm --seeds 1 --first-seed 6 --jobs 1"
+    result = sufrep(f"paper benchmark --data-dir {data} {names} --store {tmp_path}")
+    failed = [
+        f"king_county xgboost glmm, fold {fold}, failed: RuntimeError: no [luck] with seed 6"
+        for fold in range(5)
+    ]
+    assert result.code == 0
+    assert result.out.splitlines() == [*failed, f"5 trial(s) run; results in {tmp_path}/benchmark.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("command", "plan"),
+    [("empirical", EmpiricalPlan), ("benchmark", BenchmarkPlan)],
+    ids=lambda one: str(one),
+)
+def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, command, plan):
+    asked = []
+    monkeypatch.setattr(
+        "sufrep._paper.run.run_plan", lambda asked_for, *_, **__: asked.append(asked_for) or 0
+    )
+    assert sufrep(f"paper {command}").code == 0
+    assert asked[0].trials() == plan().trials()
+    assert asked[0].settings == plan().settings
+
+
 # What is typed wrongly
 
 
@@ -203,6 +251,14 @@ def test_real_data_are_cross_validated(sufrep, monkeypatch, data, tmp_path, plac
             "data_dir names '/no/where', which is not a folder.\nHint",
         ),
         ("empirical --jobs 1", 1, "environment variable SUFREP_DATA is not set.\nHint: use data_dir="),
+        ("benchmark --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is among pakistan, ames,"),
+        ("benchmark --models gboost", 1, "models is 'gboost'.\nHint: models is among forest, sklearn_forest"),
+        (
+            "benchmark --methods jamesstein",
+            1,
+            "No encoder is called 'jamesstein'.\nHint: did you mean 'james_",
+        ),
+        ("benchmark --backend dask", 2, "No such option: --backend"),
         ("tables", 1, "holds no results that can be compared with one_hot.\nHint: run `sufrep paper"),
         ("tables --format word", 2, "'word' is not one of 'text', 'markdown', 'latex'"),
         ("figures", 1, "holds no cell with both one_hot and another method.\nHint: run `sufrep paper"),

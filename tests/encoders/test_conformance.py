@@ -56,7 +56,7 @@ def test_every_check_of_scikit_learn_passes_and_none_is_skipped(estimator, check
         # without the leaving out the whole check must pass as it is.
         with pytest.raises(AssertionError, match="fit_transform and transform outcomes not consistent"):
             check(estimator)
-        monkeypatch.setattr(type(estimator), "fit_transform", GroupEncoder.fit_transform)
+        monkeypatch.setattr(type(estimator), "_training_lookups", GroupEncoder._training_lookups)
     try:
         check(estimator)
     except (SkipTest, pytest.skip.Exception) as skipped:

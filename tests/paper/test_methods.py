@@ -139,6 +139,36 @@ def test_zeros_among_the_covariates_mean_zero_to_xgboost_too(monkeypatch):
     assert in_sparse == pytest.approx(dense, rel=1e-6)
 
 
+@pytest.mark.parametrize("model", ["xgboost", "sklearn_forest"])
+def test_large_one_hot_columns_are_sparse_in_spite_of_zeros_and_predict_the_same(monkeypatch, model):
+    X = np.round(drawn().X)
+    X[:, 3] = np.abs(X[:, 3]) + 1  # a column that is never zero
+    if model == "xgboost":  # a forest of scikit-learn takes no NaN in sparse rows
+        X[::7, 1] = np.nan
+    sample, learner = replace(drawn(), X=X), Learner(model, 8, 0)
+    seen = []
+
+    def watched(name: str, **arguments: Any) -> Any:
+        fitted = make_model(name, **arguments)
+        fit, predict = fitted.fit, fitted.predict
+        fitted.fit = lambda X, y: fit(X, y)
+        fitted.predict = lambda X: (seen.append((sparse.issparse(X), predict(X))), seen[-1][1])[1]
+        return fitted
+
+    monkeypatch.setattr(methods, "make_model", watched)
+    for most in (400 * (6 + 10), 400 * (6 + 10) - 1):
+        monkeypatch.setattr(methods, "MOST_DENSE_CELLS", most)
+        evaluate(sample, "one_hot", learner)
+    (was_sparse, dense), (is_sparse, large) = seen
+    assert (was_sparse, is_sparse) == (False, True)
+    np.testing.assert_allclose(large, dense, rtol=1e-6)
+
+
+def test_covariates_without_a_zero_are_not_moved():
+    X = np.array([[1.0, -2.0], [np.nan, 5.0]])
+    np.testing.assert_array_equal(methods.without_zeros(X), X)
+
+
 # The choice of k and alpha
 
 

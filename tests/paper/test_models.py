@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep._paper import models
-from sufrep._paper.models import MODELS, TAKES_SPARSE, XGBOOST, grf_features, make_model
+from sufrep._paper.models import MODELS, NATIVE_MODELS, TAKES_SPARSE, XGBOOST, grf_features, make_model
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 PACKAGES = {"forest": "econml", "sklearn_forest": "sklearn", "xgboost": "xgboost"}
+# The others read a column of levels by themselves; those of other libraries are in test_peers.py.
+ENCODED = [name for name in MODELS if name not in NATIVE_MODELS]
 
 
 def made(name: str, *, n_columns: int = 4, n_trees: int = 8, seed: int = 0):
@@ -41,7 +43,7 @@ def test_the_number_of_candidate_columns_is_the_formula_of_grf(p):
     assert grf_features(p) <= grf_features(p + 1)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ENCODED)
 def test_every_model_learns_and_a_seed_gives_the_same_predictions(name):
     (X, y), (new, truth) = rows(0), rows(1)
     predictions = [np.ravel(made(name, n_trees=20).fit(X, y).predict(new)) for _ in range(2)]
@@ -49,7 +51,7 @@ def test_every_model_learns_and_a_seed_gives_the_same_predictions(name):
     assert np.mean((predictions[0] - truth) ** 2) < 0.5 * truth.var()
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ENCODED)
 def test_every_model_takes_one_thread_and_its_seed(name):
     parameters = made(name, seed=17).get_params()
     assert parameters["n_jobs"] == 1
@@ -91,10 +93,17 @@ def test_an_unknown_model_is_named_beside_those_that_are_known():
         make_model("lasso", n_columns=1, n_trees=4, seed=0)
 
 
-@pytest.mark.parametrize(("name", "extra"), [("forest", "paper"), ("xgboost", "boost")])
-def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch, name, extra):
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [
+        ("forest", "econml", "paper"),
+        ("xgboost", "xgboost", "boost"),
+        ("xgboost_native", "xgboost", "boost"),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch, name, package, extra):
     monkeypatch.setattr(models, "find_spec", lambda package: None)  # noqa: ARG005
-    expected = rf"The model '{name}' needs the package '{PACKAGES[name]}'.*\n.*sufrep\[{extra}\]"
+    expected = rf"The model '{name}' needs the package '{package}'.*\n.*sufrep\[{extra}\]"
     with pytest.raises(MissingDependencyError, match=expected):
         make_model(name, n_columns=1, n_trees=4, seed=0)
 
@@ -102,3 +111,7 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch, na
 def test_a_forest_of_scikit_learn_needs_no_further_package(monkeypatch):
     monkeypatch.setattr(models, "find_spec", lambda package: None)  # noqa: ARG005
     assert make_model("sklearn_forest", n_columns=1, n_trees=4, seed=0).n_estimators == 4
+
+
+def test_the_formula_of_lemma_one_reads_the_column_after_the_covariates():
+    assert make_model("latent_state_regressor", n_columns=4, n_trees=4, seed=0).group == 4

@@ -9,9 +9,15 @@ from itertools import groupby
 import pytest
 
 from sufrep._paper.models import MODELS
+from sufrep._paper.peers import ENCODINGS
 from sufrep._paper.plan import (
+    BENCHMARK_DATASETS,
+    BENCHMARK_METHODS,
+    BENCHMARK_MODELS,
+    PAPER_DATASETS,
     PAPER_METHODS,
     REFERENCES,
+    BenchmarkPlan,
     EmpiricalPlan,
     EmpiricalTrial,
     Settings,
@@ -38,12 +44,44 @@ def test_the_default_simulations_are_the_twelve_cells_of_the_paper_times_methods
     assert not any(trial.k_index_bug for trial in trials)
 
 
-def test_the_default_tables_are_all_data_sets_and_folds_with_both_models():
+def test_the_default_tables_are_the_paper_s_data_sets_and_folds_with_both_models():
     trials = EmpiricalPlan().trials()
-    assert len(trials) == len(set(trials)) == len(DATASETS) * 2 * 4 * 12
-    assert {trial.dataset for trial in trials} == set(DATASETS)
+    assert len(trials) == len(set(trials)) == 4 * 2 * 4 * 12
+    assert {trial.dataset for trial in trials} == {"pakistan", "ames", "ames_full", "king_county"}
     assert {trial.fold for trial in trials} == {0, 1, 2, 3}
     assert {trial.model for trial in trials} == {"forest", "xgboost"}
+
+
+def test_the_default_benchmark_is_every_entry_in_five_folds_data_set_by_data_set():
+    trials = BenchmarkPlan().trials()
+    assert [name for name, _ in groupby(trial.dataset for trial in trials)] == list(BENCHMARK_DATASETS)
+    entries = [("xgboost", method) for method in BENCHMARK_METHODS]
+    entries += [(model, "native") for model in BENCHMARK_MODELS[1:]]
+    of_ames = [trial for trial in trials if trial.dataset == "ames"]
+    assert Counter((trial.model, trial.method) for trial in of_ames) == dict.fromkeys(entries, 5)
+    assert {trial.fold for trial in of_ames} == {0, 1, 2, 3, 4}
+    assert {trial.seed for trial in trials} == {0}
+    assert BenchmarkPlan().experiment == "benchmark"
+
+
+def test_the_benchmark_is_of_all_data_sets_and_the_paper_s_are_among_them():
+    assert set(BENCHMARK_DATASETS) == set(DATASETS)
+    assert set(PAPER_DATASETS) < set(DATASETS)
+
+
+def test_repetitions_of_the_benchmark_stay_with_their_data_set():
+    plan = BenchmarkPlan(("ames", "pakistan"), ("xgboost",), ("drop",), seeds=(3, 1))
+    found = [key for key, _ in groupby((trial.dataset, trial.seed) for trial in plan.trials())]
+    assert found == [("ames", 3), ("ames", 1), ("pakistan", 3), ("pakistan", 1)]
+
+
+def test_a_data_set_is_cut_into_no_more_folds_than_its_levels_have_rows():
+    plan = BenchmarkPlan(("pakistan", "ames"), ("xgboost",), ("drop",))
+    assert [(trial.dataset, trial.fold) for trial in plan.trials()] == [
+        *(("pakistan", fold) for fold in range(4)),
+        *(("ames", fold) for fold in range(5)),
+    ]
+    assert [Settings(n_folds=n).folds_of("pakistan") for n in (3, 4, 5)] == [3, 4, 4]
 
 
 def test_the_methods_of_the_paper_are_encoders_and_the_references_are_not():
@@ -123,7 +161,7 @@ def test_real_data_have_no_truth_that_oracle_or_bayes_could_use(method):
         EmpiricalPlan(methods=(method,))
 
 
-@pytest.mark.parametrize("method", [*METHODS, "drop"])
+@pytest.mark.parametrize("method", [*METHODS, *ENCODINGS, "drop"])
 @pytest.mark.parametrize("plan", [SimulationPlan, EmpiricalPlan])
 def test_every_encoder_and_the_covariates_alone_can_be_planned(plan, method):
     assert {trial.method for trial in plan(methods=(method,), seeds=(0,)).trials()} == {method}
@@ -139,6 +177,7 @@ def test_every_model_can_be_planned(model):
     [
         (SimulationPlan(), "seeds"),
         (EmpiricalPlan(), "datasets"),
+        (BenchmarkPlan(), "datasets"),
         (Settings(), "n"),
         (SimulationPlan().trials()[0], "seed"),
         (EmpiricalPlan().trials()[0], "fold"),

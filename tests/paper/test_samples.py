@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from sufrep import simulate
+from sufrep._paper import samples
 from sufrep._paper.plan import EmpiricalTrial, Settings, SimulationTrial
 from sufrep._paper.samples import Sample, real_sample, simulated_sample
 from sufrep._splits import level_folds
+from sufrep.datasets import Dataset
 from sufrep.errors import DataNotFoundError, InvalidParameterError
 
 SETTINGS = Settings(n=600, p=6)
@@ -141,6 +143,15 @@ def test_the_number_of_folds_is_a_setting(tmp_path):
     assert real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 1), settings).test.sum() == 4
 
 
+def test_a_data_set_whose_levels_are_smaller_than_the_folds_is_a_clear_error(tmp_path):
+    settings = Settings(data_dir=str(ames(tmp_path, "aaabbb")))
+    expected = (
+        r"n_folds is 4\.\nHint: n_folds is at most the number of rows of the largest level of ames, 3\."
+    )
+    with pytest.raises(InvalidParameterError, match=expected):
+        real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 0), settings)
+
+
 def test_a_repetition_shuffles_the_rows_anew(tmp_path):
     settings = Settings(data_dir=str(ames(tmp_path, "ab" * 20)))
     first, again, other = (
@@ -164,6 +175,19 @@ def test_a_folder_without_the_file_is_a_clear_error(tmp_path):
     settings = Settings(data_dir=str(tmp_path))
     with pytest.raises(DataNotFoundError, match=r"king_county\.csv"):
         real_sample(EmpiricalTrial("king_county", "xgboost", "means", 0, 0), settings)
+
+
+def test_covariates_that_are_missing_stay_missing(monkeypatch):
+    X = np.array([[1.0, np.nan], [np.nan, 0.0]] * 4)
+    data = Dataset("ames", "level", "y", ("a", "b"), X, np.array(["b", "a"] * 4), np.arange(8.0))
+    monkeypatch.setattr(samples, "load_dataset", lambda name, folder: data)  # noqa: ARG005
+    samples._load.cache_clear()
+    sample = real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 0), Settings())
+    samples._load.cache_clear()
+    np.testing.assert_array_equal(sample.X, X)
+    np.testing.assert_array_equal(sample.table, np.column_stack([X, [1, 0] * 4]))
+    (first, *_) = sample.inner(3, seed=0)
+    np.testing.assert_array_equal(first.X, X[~sample.test])
 
 
 @pytest.mark.parametrize(("name", "n_rows"), [("pakistan", 504), ("ames", 1458)])

@@ -32,6 +32,11 @@ def fold(number: int = 0, **changes: Any) -> dict[str, Any]:
     return {**trial, "k_index_bug": False, **RESULT, **changes}
 
 
+def benchmarked(number: int = 0, failure: str | None = None) -> dict[str, Any]:
+    result = {**RESULT, "mse": None, "k": None} if failure else RESULT
+    return {**fold(number), **result, "failure": failure}
+
+
 def filled(folder: Path, n_records: int = 3) -> Store:
     """A store as a run leaves it."""
     store = Store(folder, "simulations")
@@ -103,6 +108,15 @@ def test_the_two_experiments_of_a_folder_do_not_meet(tmp_path):
     append(Store(tmp_path, "empirical"), fold(1))
     assert len(Store(tmp_path, "simulations").records()) == 3
     assert Store(tmp_path, "empirical").records() == [fold(1)]
+
+
+def test_a_benchmark_has_a_file_of_its_own_although_its_trials_are_those_of_real_data(tmp_path):
+    append(Store(tmp_path, "empirical"), fold(0))
+    append(Store(tmp_path, "benchmark"), benchmarked(0), benchmarked(1))
+    assert Store(tmp_path, "benchmark").path == tmp_path / "benchmark.jsonl"
+    assert Store(tmp_path, "benchmark").records() == [benchmarked(0), benchmarked(1)]
+    assert Store(tmp_path, "empirical").records() == [fold(0)]
+    assert trial_key(benchmarked(3, "ValueError: no")) == trial_key(fold(3))
 
 
 def test_a_trial_is_told_by_its_own_fields_and_not_by_its_result():
@@ -452,6 +466,23 @@ def test_all_that_is_there_is_exported_and_what_is_not_is_left_out(tmp_path):
     exported = export_all(tmp_path, tmp_path / "b")
     assert [path.name for path in exported] == ["simulations.csv", "empirical.csv"]
     assert Store(tmp_path / "b", "empirical").records() == [fold(0), fold(1)]
+
+
+def test_failures_of_a_benchmark_survive_the_csv(tmp_path):
+    records = [benchmarked(0), benchmarked(1, 'ValueError: "3, 4" is\u2028no number'), benchmarked(2)]
+    append(Store(tmp_path, "benchmark"), *records)
+    assert [path.name for path in export_all(tmp_path, tmp_path / "csv")] == ["benchmark.csv"]
+    exported = Store(tmp_path / "csv", "benchmark").records()
+    assert dumped(exported) == dumped(Store(tmp_path, "benchmark").records())
+    assert exported == records
+
+
+@pytest.mark.parametrize(("experiment", "n_fields"), [("simulations", 12), ("empirical", 11)])
+def test_the_committed_results_can_be_read(experiment, n_fields):
+    records = Store(Path(__file__).parents[2] / "results" / "paper", experiment).records()
+    assert len({trial_key(one) for one in records}) == len(records) > 100
+    assert {len(one) for one in records} == {n_fields}
+    assert all(one["mse"] > 0 for one in records)
 
 
 def test_a_csv_of_a_csv_is_the_same(tmp_path):

@@ -1,4 +1,4 @@
-"""Tables: exact text of small ones, published values beside ours, and tables narrow enough to read."""
+"""The paper's tables: exact text of small ones, published values beside ours, and widths for a page."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sufrep._paper.benchmark import benchmark_tables
 from sufrep._paper.plan import PAPER_METHODS, REFERENCES
 from sufrep._paper.published import published_improvements
 from sufrep._paper.store import Store
-from sufrep._paper.tables import Table, all_tables, empirical_tables, recovery_tables, simulation_tables
+from sufrep._paper.tables import all_tables, empirical_tables, recovery_tables, simulation_tables
 from sufrep.errors import StoreError
 
 Record = dict[str, Any]
-SMALL = Table("A title", ("setup", "one_two"), (("a", "1.0 ± 0.5"), ("longer", "2 %")), ("A note.",))
 
 
 def simulated(method: str, errors: list[float], **changes: Any) -> list[Record]:
@@ -31,54 +31,6 @@ def simulated(method: str, errors: list[float], **changes: Any) -> list[Record]:
 def crossvalidated(method: str, errors: list[float], **changes: Any) -> list[Record]:
     rest = {"model": "xgboost", "dataset": "pakistan", "seed": 0, "k_index_bug": False, **changes}
     return [{**rest, "method": method, "fold": fold, "mse": mse} for fold, mse in enumerate(errors)]
-
-
-def test_text_stands_in_columns():
-    assert SMALL.render("text") == (
-        "A title\nsetup   one_two\n------  ---------\na       1.0 ± 0.5\nlonger  2 %\nA note.\n"
-    )
-
-
-def test_markdown_is_a_table_between_empty_lines():
-    assert SMALL.render("markdown") == (
-        "**A title**\n\n| setup | one_two |\n| --- | --- |\n| a | 1.0 ± 0.5 |\n| longer | 2 % |\n\nA note.\n"
-    )
-
-
-def test_latex_is_a_whole_float_with_its_specials_escaped():
-    assert SMALL.render("latex") == (
-        "\\begin{table}\n"
-        "\\centering\n"
-        "\\begin{tabular}{ll}\n"
-        "\\hline\n"
-        "setup & one\\_two \\\\\n"
-        "\\hline\n"
-        "a & 1.0 $\\pm$ 0.5 \\\\\n"
-        "longer & 2 \\% \\\\\n"
-        "\\hline\n"
-        "\\end{tabular}\n"
-        "\\caption{A title. A note.}\n"
-        "\\end{table}\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("plain", "escaped"),
-    [
-        ("_", r"\_"),
-        ("%", r"\%"),
-        ("&", r"\&"),
-        ("#", r"\#"),
-        ("$", r"\$"),
-        ("{}", r"\{\}"),
-        ("±", r"$\pm$"),
-        ("\\", r"\textbackslash{}"),
-        ("~", r"\textasciitilde{}"),
-        ("^", r"\textasciicircum{}"),
-    ],
-)
-def test_every_special_of_latex_is_escaped_once(plain, escaped):
-    assert f"x{escaped}y & b" in Table("", ("", ""), ((f"x{plain}y", "b"),)).render("latex")
 
 
 def test_simulations_show_ours_the_interval_and_the_published_bar():
@@ -272,27 +224,30 @@ def test_every_value_is_in_every_format(style):
     assert rendered.endswith("\n")
 
 
-def stores(folder: Path, *records: Record) -> tuple[Store, Store]:
-    store = Store(folder, "simulations")
+def stored(folder: Path, experiment: str, records: list[Record]) -> list[Record]:
+    store = Store(folder, experiment)
     with store.writing({}) as writer:
         for record in records:
             writer.append(record)
-    return store, Store(folder, "empirical")
+    return store.records()
 
 
-def test_all_tables_are_those_of_both_experiments(tmp_path):
-    simulations, empirical = stores(tmp_path, *simulated("one_hot", [2.0]), *simulated("means", [1.0]))
-    with empirical.writing({}) as writer:
-        for record in crossvalidated("one_hot", [2.0, 4.0]) + crossvalidated("means", [1.0, 3.0]):
-            writer.append(record)
-    one, other = all_tables(simulations, empirical)
-    assert [one] == simulation_tables(simulations.records())
-    assert [other] == empirical_tables(empirical.records())
+def test_all_tables_are_those_of_all_experiments(tmp_path):
+    simulations = stored(tmp_path, "simulations", simulated("one_hot", [2.0]) + simulated("means", [1.0]))
+    folds = crossvalidated("one_hot", [2.0, 4.0]) + crossvalidated("means", [1.0, 3.0])
+    empirical = stored(tmp_path, "empirical", folds)
+    benchmark = stored(tmp_path, "benchmark", [{**fold, "seconds": 1.0} for fold in folds])
+    assert all_tables(tmp_path) == [
+        *simulation_tables(simulations),
+        *empirical_tables(empirical),
+        *benchmark_tables(benchmark),
+    ]
+    assert len(all_tables(tmp_path)) == 1 + 1 + 2
 
 
 @pytest.mark.parametrize("method", [None, "one_hot", "means"])
 def test_a_store_without_anything_to_compare_is_a_clear_error(tmp_path, method):
-    records = simulated(method, [1.0]) if method else []
+    stored(tmp_path, "simulations", simulated(method, [1.0]) if method else [])
     text = rf"store '{re.escape(str(tmp_path))}' holds no results that can be compared with one_hot"
-    with pytest.raises(StoreError, match=text + r".\nHint: run `sufrep paper simulations` or"):
-        all_tables(*stores(tmp_path, *records))
+    with pytest.raises(StoreError, match=text + r".\nHint: run `sufrep paper simulations`, `empirical` or"):
+        all_tables(tmp_path)

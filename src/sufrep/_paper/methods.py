@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sufrep._paper.models import NATIVE, TAKES_SPARSE, make_model
+from sufrep._paper.peers import ENCODINGS, peer_columns
 from sufrep.encoders import METHODS, make_encoder
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "shrunken_means": ("means", {"shrinkage": "auto"}),
     "latent_state_target": ("latent_state", {"use_target": True, "output": "posterior"}),
 }
-# Beside the encoders: the covariates alone.
-KNOWN_METHODS = (*METHODS, *VARIANTS, "drop")
+# Beside our encoders: those of others, and the covariates alone.
+KNOWN_METHODS = (*METHODS, *VARIANTS, *ENCODINGS, "drop")
 
 # Chosen among by 3-fold cross-validation on the training rows, as in the paper; k first, then alpha for it.
 COMPONENTS = (5, 10, 15)
@@ -28,6 +29,9 @@ ALPHAS = (0.001, 0.01, 0.1)
 CHOICE_FOLDS = 3
 # Trees of a forest while choosing: these many times fewer than of the forest that is then judged.
 CHOICE_TREES = 8
+
+# One-hot columns of more cells than this are never made dense.
+MOST_DENSE_CELLS = 2e7
 
 # As the paper has it, or as it suits trees, where our default is another.
 _PAPERS_OWN: dict[str, dict[str, Any]] = {
@@ -106,27 +110,67 @@ def _choose(sample: Sample, method: str, learner: Learner) -> dict[str, Any]:
 def _fit(sample: Sample, method: str, learner: Learner, parameters: dict[str, Any]) -> Result:
     # What a sparse matrix leaves out is zero to us and missing to xgboost, so covariates must hold no zero.
     # test_zeros_among_the_covariates_mean_zero_to_xgboost_too fails without.
-    sparse = learner.model in TAKES_SPARSE and bool(sample.X.all())
-    train, test = _encode(sample, method, parameters, sparse=sparse)
+    sparse = method == "one_hot" and learner.model in TAKES_SPARSE
+    if sparse and _dense_cells(sample) > MOST_DENSE_CELLS:
+        sample = replace(sample, X=without_zeros(sample.X))
+    train, test = _encode(sample, method, learner, parameters, sparse=sparse and bool(sample.X.all()))
     model = make_model(learner.model, n_columns=train.shape[1], n_trees=learner.n_trees, seed=learner.seed)
     model.fit(train, sample.y[~sample.test])
     error = _error(sample, np.asarray(model.predict(test)).reshape(-1))
     return Result(error, n_columns=train.shape[1] - sample.X.shape[1])
 
 
-def _encode(sample: Sample, method: str, parameters: dict[str, Any], *, sparse: bool) -> tuple[Any, Any]:
+def _dense_cells(sample: Sample) -> int:
+    n, p = sample.X.shape
+    return int(n * (p + len(np.unique(sample.codes))))
+
+
+def without_zeros(X: Floats) -> Floats:
+    """Columns that hold a zero, shifted so that their minimum is 1; trees split them as before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> without_zeros(np.array([[0.0, 5.0], [-2.0, -1.0], [np.nan, 3.0]]))
+    array([[ 3.,  5.],
+           [ 1., -1.],
+           [nan,  3.]])
+    """
+    holds_zero = (X == 0).any(axis=0)
+    shift = np.zeros(X.shape[1])
+    shift[holds_zero] = 1 - np.nanmin(X[:, holds_zero], axis=0)
+    return X + shift
+
+
+def _encode(
+    sample: Sample, method: str, learner: Learner, parameters: dict[str, Any], *, sparse: bool
+) -> tuple[Any, Any]:
     """Training and test rows as the model shall see them; the encoder sees the training rows only."""
+    train, test = ~sample.test, sample.test
     if method in ("drop", "oracle"):
         columns = [sample.X] if method == "drop" else [sample.X, _truth(sample).state_probabilities]
         rows = np.column_stack(columns)
-        return rows[~sample.test], rows[sample.test]
+        return rows[train], rows[test]
+    if method in ENCODINGS:
+        seen, new = peer_columns(
+            method, sample.codes[train], sample.y[train], sample.codes[test], learner.seed
+        )
+        return np.hstack([sample.X[train], seen]), np.hstack([sample.X[test], new])
     name, own = VARIANTS.get(method, (method, _PAPERS_OWN.get(method, {})))
-    if method == "one_hot" and sparse:
+    if sparse:
         own = {"sparse_output": True}
+    if method == "sufficient":
+        own = {"target_type": "continuous", "estimator": _judge(learner)}
     encoder = make_encoder(name, group=sample.X.shape[1], **own, **parameters)
     table = sample.table
-    train = encoder.fit_transform(table[~sample.test], sample.y[~sample.test])
-    return train, encoder.transform(table[sample.test])
+    return encoder.fit_transform(table[train], sample.y[train]), encoder.transform(table[test])
+
+
+def _judge(learner: Learner) -> Any:
+    """What `SufficientEncoder` judges by: the model to come, or its own where that one is slow."""
+    if learner.model != "xgboost":
+        return None
+    return make_model(learner.model, n_columns=0, n_trees=learner.n_trees, seed=learner.seed)
 
 
 def _native(sample: Sample, learner: Learner) -> Floats:

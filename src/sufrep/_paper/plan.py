@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -38,6 +38,31 @@ PAPER_METHODS = (
     "mnl",
 )
 REFERENCES = ("oracle", "bayes")
+PAPER_DATASETS = ("pakistan", "ames", "ames_full", "king_county")
+# Every level of Pakistan has four rows; with more folds no row could be tested.
+MOST_FOLDS = {"pakistan": 4}
+
+# The comparison with peers: our encoder, what everybody knows, and what others have published. Small first.
+BENCHMARK_DATASETS = (
+    "pakistan",
+    "ames",
+    "king_county",
+    "ames_full",
+    "orange_juice",
+    "county_murders",
+    "insteval",
+    "nycflights",
+)
+BENCHMARK_METHODS = (
+    "sufficient",
+    "one_hot",
+    "target_encoder",
+    "james_stein",
+    "catboost_encoder",
+    "glmm",
+    "drop",
+)
+BENCHMARK_MODELS = ("xgboost", "xgboost_native", "lightgbm_native", "catboost_native", "gpboost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +76,7 @@ class Settings:
     n_trees : int
         Trees of a forest.
     n_folds : int
-        Folds of a real data set.
+        Folds of a real data set, where its levels have as many rows.
     data_dir : str or None
         Where real data lie; no result depends on it.
     """
@@ -62,6 +87,10 @@ class Settings:
     n_trees: int = N_TREES
     n_folds: int = 4
     data_dir: str | None = None
+
+    def folds_of(self, dataset: str) -> int:
+        """Folds of one data set: as many as its levels allow."""
+        return min(self.n_folds, MOST_FOLDS.get(dataset, self.n_folds))
 
     def identity(self) -> dict[str, Any]:
         """All that results depend on beside the trial; a store holds results of one identity only."""
@@ -105,7 +134,7 @@ class EmpiricalTrial:
 
 
 Trial: TypeAlias = SimulationTrial | EmpiricalTrial
-Experiment: TypeAlias = Literal["simulations", "empirical"]
+Experiment: TypeAlias = Literal["simulations", "empirical", "benchmark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +193,7 @@ class EmpiricalPlan:
     settings : Settings
     """
 
-    datasets: Sequence[str] = tuple(DATASETS)
+    datasets: Sequence[str] = PAPER_DATASETS
     models: Sequence[str] = ("forest", "xgboost")
     methods: Sequence[str] = PAPER_METHODS
     seeds: Sequence[int] = range(1)
@@ -180,12 +209,35 @@ class EmpiricalPlan:
 
     def trials(self) -> list[Trial]:
         """All trials, repetition by repetition."""
-        cells = product(self.seeds, self.datasets, self.models, range(self.settings.n_folds))
         return [
             EmpiricalTrial(dataset, model, method, seed, fold, bug)
-            for seed, dataset, model, fold in cells
+            for seed, dataset, model in product(self.seeds, self.datasets, self.models)
+            for fold in range(self.settings.folds_of(dataset))
             for method, bug in _variants(model, self.methods, self.k_index_bug)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPlan(EmpiricalPlan):
+    """Our encoder and its peers, cross-validated; a trial that fails is recorded and ends nothing.
+
+    Attributes
+    ----------
+    datasets, models, methods, seeds, k_index_bug, settings
+        As in `EmpiricalPlan`.
+    """
+
+    datasets: Sequence[str] = BENCHMARK_DATASETS
+    models: Sequence[str] = BENCHMARK_MODELS
+    methods: Sequence[str] = BENCHMARK_METHODS
+    settings: Settings = field(default_factory=lambda: Settings(n_folds=5))
+
+    experiment: Experiment = field(default="benchmark", init=False)
+
+    def trials(self) -> list[Trial]:
+        """All trials, data set by data set."""
+        parts = [replace(self, datasets=(name,)) for name in self.datasets]
+        return [trial for part in parts for trial in EmpiricalPlan.trials(part)]
 
 
 Plan: TypeAlias = SimulationPlan | EmpiricalPlan

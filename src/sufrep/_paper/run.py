@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import warnings
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from signal import SIGINT, default_int_handler, getsignal, signal
 from threading import current_thread, main_thread
@@ -16,7 +17,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from sufrep._paper.methods import Learner, evaluate
+from sufrep._paper.methods import Learner, Result, evaluate
 from sufrep._paper.plan import SimulationTrial
 from sufrep._paper.samples import real_sample, simulated_sample
 from sufrep._paper.store import Store, trial_key
@@ -27,12 +28,29 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from sufrep._paper.plan import Plan, Settings, Trial
+    from sufrep._paper.samples import Sample
 
-_REPORTED_PACKAGES = ("sufrep", "numpy", "scipy", "scikit-learn", "xgboost", "econml")
+_REPORTED_PACKAGES = (
+    "sufrep",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "xgboost",
+    "econml",
+    "lightgbm",
+    "catboost",
+    "gpboost",
+    "category_encoders",
+)
+_LONGEST_FAILURE = 200
 
 
-def run_trial(trial: Trial, settings: Settings) -> dict[str, Any]:
-    """Run one trial on one thread; the record is the trial, its result and its time."""
+def run_trial(trial: Trial, settings: Settings, *, keep_failures: bool = False) -> dict[str, Any]:
+    """Run one trial on one thread; the record is the trial, its result and its time.
+
+    With `keep_failures` an error of a method or a model becomes a record too: without a result, and with the
+    error as ``failure``. A package or a file that is not there stays an error: it can be brought.
+    """
     start = perf_counter()
     with _undisturbed(), threadpool_limits(1), warnings.catch_warnings():
         # Sparse low rank at the smallest alpha may stop early; thousands of trials must not say so each time.
@@ -42,9 +60,27 @@ def run_trial(trial: Trial, settings: Settings) -> dict[str, Any]:
             if isinstance(trial, SimulationTrial)
             else real_sample(trial, settings)
         )
-        learner = Learner(trial.model, settings.n_trees, trial.seed)
-        result = evaluate(sample, trial.method, learner, k_index_bug=trial.k_index_bug)
-    return {**asdict(trial), **asdict(result), "seconds": round(perf_counter() - start, 3)}
+        evaluated = _evaluated_or_failure if keep_failures else _evaluated
+        result = evaluated(trial, sample, settings.n_trees)
+    return {**asdict(trial), **result, "seconds": round(perf_counter() - start, 3)}
+
+
+def _evaluated(trial: Trial, sample: Sample, n_trees: int) -> dict[str, Any]:
+    learner = Learner(trial.model, n_trees, trial.seed)
+    return asdict(evaluate(sample, trial.method, learner, k_index_bug=trial.k_index_bug))
+
+
+def _evaluated_or_failure(trial: Trial, sample: Sample, n_trees: int) -> dict[str, Any]:
+    try:
+        result = _evaluated(trial, sample, n_trees)
+        if not math.isfinite(result["mse"]):
+            raise ValueError(f"the error is {result['mse']}")
+    except MissingDependencyError:
+        raise
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return {**dict.fromkeys(field.name for field in fields(Result)), "failure": text[:_LONGEST_FAILURE]}
+    return {**result, "failure": None}
 
 
 def run_plan(
@@ -62,7 +98,7 @@ def run_plan(
 
     Parameters
     ----------
-    plan : SimulationPlan or EmpiricalPlan
+    plan : SimulationPlan, EmpiricalPlan or BenchmarkPlan
     store : Store
         Of the plan's experiment.
     n_jobs : int, default=1
@@ -93,7 +129,8 @@ def run_plan(
             return 0
         writer.append_run(command, versions())
         with _workers(n_jobs, backend, scheduler):
-            calls = (delayed(run_trial)(trial, plan.settings) for trial in todo)
+            keep_failures = plan.experiment == "benchmark"
+            calls = (delayed(run_trial)(trial, plan.settings, keep_failures=keep_failures) for trial in todo)
             for record in Parallel(return_as="generator_unordered", batch_size=1)(calls):
                 writer.append(record)
                 if on_finished:

@@ -16,7 +16,6 @@ from sufrep.errors import InvalidParameterError
 if TYPE_CHECKING:
     from sufrep._arrays import Codes, Floats, Mask
     from sufrep._paper.plan import EmpiricalTrial, Settings, SimulationTrial
-    from sufrep.datasets import Dataset
 
 # A fifth of the rows of each level is tested: the paper's 80/20 split.
 _SIMULATION_FOLDS = 5
@@ -37,6 +36,7 @@ class Sample:
     Attributes
     ----------
     X : ndarray, shape (n, p)
+        NaN where a value is missing.
     codes : ndarray of int, shape (n,)
     y : ndarray, shape (n,)
     test : ndarray of bool, shape (n,)
@@ -82,16 +82,20 @@ def simulated_sample(trial: SimulationTrial, settings: Settings) -> Sample:
 
 
 def real_sample(trial: EmpiricalTrial, settings: Settings) -> Sample:
-    """A data set, with one of its folds as test rows."""
-    data = _load(trial.dataset, settings.data_dir)
-    columns = data.columns()
-    levels = columns.pop(data.group)
-    codes = np.unique(levels.astype(str), return_inverse=True)[1]
-    X = np.column_stack(list(columns.values()))
-    return Sample(X, codes, data.y, test=level_folds(codes, settings.n_folds, trial.seed) == trial.fold)
+    """A data set, with one of its folds as test rows; covariates may hold NaN."""
+    X, codes, y = _load(trial.dataset, settings.data_dir)
+    n_folds = settings.folds_of(trial.dataset)
+    test = level_folds(codes, n_folds, trial.seed) == trial.fold
+    if not test.any():
+        wanted = (
+            f"at most the number of rows of the largest level of {trial.dataset}, {np.bincount(codes).max()}"
+        )
+        raise InvalidParameterError("n_folds", n_folds, wanted)
+    return Sample(X, codes, y, test)
 
 
 @lru_cache(maxsize=4)
-def _load(name: str, data_dir: str | None) -> Dataset:
+def _load(name: str, data_dir: str | None) -> tuple[Floats, Codes, Floats]:
     # A worker runs many trials on the same few files.
-    return load_dataset(name, data_dir)
+    data = load_dataset(name, data_dir)
+    return data.X, np.unique(data.labels.astype(str), return_inverse=True)[1], data.y

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
     from sufrep._paper.plan import Experiment
 
-TRIALS: dict[Experiment, type[Any]] = {"simulations": SimulationTrial, "empirical": EmpiricalTrial}
+TRIALS: dict[Experiment, type[Any]] = {
+    "simulations": SimulationTrial,
+    "empirical": EmpiricalTrial,
+    "benchmark": EmpiricalTrial,
+}
 Record = dict[str, Any]
 
 
@@ -48,7 +52,7 @@ class Store:
     ----------
     folder : str or path
         Made when the first result is written.
-    experiment : {"simulations", "empirical"}
+    experiment : {"simulations", "empirical", "benchmark"}
         The file is ``<experiment>.jsonl``. Where there is none, ``<experiment>.csv`` is read, which
         :meth:`export` writes.
     """
@@ -184,7 +188,7 @@ class Writer:
 
 
 def export_all(folder: Path, out: Path) -> list[Path]:
-    """Write the results of both experiments as CSV files, as far as there are any."""
+    """Write the results of all experiments as CSV files, as far as there are any."""
     stores = [Store(folder, experiment) for experiment in TRIALS]
     found = [store for store in stores if store.records()]
     if not found:

@@ -1,14 +1,16 @@
-"""The paper's two tables, and the numbers of its figures, as text, Markdown and LaTeX."""
+"""The paper's two tables, and the numbers of its figures."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
+from sufrep._paper.benchmark import benchmark_tables
 from sufrep._paper.models import NATIVE_MODELS
 from sufrep._paper.plan import REFERENCES
 from sufrep._paper.published import PUBLISHED_METHODS
+from sufrep._paper.rendering import Table
+from sufrep._paper.store import Store
 from sufrep._paper.summary import (
     BASELINE_MODEL,
     empirical_improvements,
@@ -19,11 +21,10 @@ from sufrep.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
-    from sufrep._paper.store import Record, Store
+    from sufrep._paper.store import Record
     from sufrep._paper.summary import EmpiricalImprovement, Recovery, SimulatedImprovement
-
-Format: TypeAlias = Literal["text", "markdown", "latex"]
 
 # Within so many points of the published bar, ours counts as the same: what we ask of each model.
 TOLERANCE = {"xgboost": 4, "forest": 8}
@@ -32,58 +33,20 @@ TOLERANCE = {"xgboost": 4, "forest": 8}
 _MOST_METHODS = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A title, a header, rows of text and notes."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-    def render(self, style: Format) -> str:
-        """The table in one of the three formats, ending with a line end."""
-        return {"text": self._text, "markdown": self._markdown, "latex": self._latex}[style]()
-
-    def _text(self) -> str:
-        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (self.header, tuple("-" * width for width in widths), *self.rows)
-        ]
-        return "\n".join([self.title, *lines, *self.notes]) + "\n"
-
-    def _markdown(self) -> str:
-        lines = [f"| {' | '.join(row)} |" for row in (self.header, ("---",) * len(self.header), *self.rows)]
-        notes = [line for note in self.notes for line in ("", note)]
-        return "\n".join([f"**{self.title}**", "", *lines, *notes]) + "\n"
-
-    def _latex(self) -> str:
-        lines = [
-            r"\begin{table}",
-            r"\centering",
-            rf"\begin{{tabular}}{{{'l' * len(self.header)}}}",
-            r"\hline",
-            _latex_row(self.header),
-            r"\hline",
-            *map(_latex_row, self.rows),
-            r"\hline",
-            r"\end{tabular}",
-            rf"\caption{{{_latex(' '.join((self.title + '.', *self.notes)))}}}",
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
-
-
-def all_tables(simulations: Store, empirical: Store) -> list[Table]:
-    """The tables of both experiments, as far as there are results."""
-    records = simulations.records()
-    found = simulation_tables(records) + recovery_tables(records) + empirical_tables(empirical.records())
+def all_tables(folder: Path) -> list[Table]:
+    """The tables of all experiments of a store, as far as there are results."""
+    records = Store(folder, "simulations").records()
+    found = [
+        *simulation_tables(records),
+        *recovery_tables(records),
+        *empirical_tables(Store(folder, "empirical").records()),
+        *benchmark_tables(Store(folder, "benchmark").records()),
+    ]
     if not found:
         raise StoreError(
-            simulations.folder,
+            folder,
             "holds no results that can be compared with one_hot",
-            "run `sufrep paper simulations` or `sufrep paper empirical` first.",
+            "run `sufrep paper simulations`, `empirical` or `benchmark` first.",
         )
     return found
 
@@ -231,17 +194,3 @@ def _blocks(methods: Iterable[str]) -> list[list[str]]:
 def _range(numbers: Iterable[int]) -> str:
     found = sorted(set(numbers))
     return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(map(_latex, cells)) + r" \\"
-
-
-_LATEX = str.maketrans(
-    {"±": r"$\pm$", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {special: f"\\{special}" for special in "_%&#${}"}
-)
-
-
-def _latex(text: str) -> str:
-    return text.translate(_LATEX)

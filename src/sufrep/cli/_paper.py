@@ -45,18 +45,37 @@ def _not_zero(jobs: int) -> int:
 
 
 DEFAULT_STORE = Path("paper_results")
+# As in the plans, which are not read before a command needs them.
+_BENCHMARK_MODELS = ["xgboost", "xgboost_native", "lightgbm_native", "catboost_native", "gpboost"]
 _SETUPS = ["global_linear", "latent_linear", "piecewise_linear"]
 StoreOption = Annotated[Path, typer.Option("--store", help="Folder of the results; made if it is not there.")]
 ModelsOption = Annotated[
     list[str],
-    typer.Option("--models", help="forest (honest, econml), sklearn_forest, xgboost. Several in a row."),
+    typer.Option(
+        "--models",
+        help="forest (honest, econml), sklearn_forest, xgboost; and those that take no method, because they "
+        "read the levels by themselves: latent_state_regressor, xgboost_native, lightgbm_native, "
+        "catboost_native, gpboost. Several in a row.",
+    ),
 ]
 MethodsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--methods",
-        help="Names of encoders, and drop; simulations also know oracle and bayes. The paper's if not given.",
+        help="Names of encoders, also of others' (target_encoder, james_stein, catboost_encoder, glmm), and "
+        "drop; simulations also know oracle and bayes. All of the experiment if not given.",
     ),
+]
+DatasetsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--datasets",
+        help="pakistan, ames, ames_full, king_county of the paper; orange_juice, county_murders, insteval, "
+        "nycflights. All of the experiment if not given.",
+    ),
+]
+DataDirOption = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder of the data; else $SUFREP_DATA.")
 ]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")]
 FirstSeedOption = Annotated[int, typer.Option("--first-seed", min=0, help="The seeds count from here.")]
@@ -116,13 +135,8 @@ def simulations(
 
 @app.command(cls=SeveralValues)
 def empirical(
-    data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Folder of the data; else $SUFREP_DATA.")
-    ] = None,
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option("--datasets", help="pakistan, ames, ames_full, king_county; all if not given."),
-    ] = None,
+    data_dir: DataDirOption = None,
+    datasets: DatasetsOption = None,
     models: ModelsOption = ["forest", "xgboost"],
     methods: MethodsOption = None,
     seeds: SeedsOption = 1,
@@ -138,11 +152,10 @@ def empirical(
 
     Example: sufrep paper empirical --data-dir data --datasets ames king_county --models xgboost
     """
-    from sufrep._paper.plan import PAPER_METHODS, EmpiricalPlan, Settings
-    from sufrep.datasets import DATASETS
+    from sufrep._paper.plan import PAPER_DATASETS, PAPER_METHODS, EmpiricalPlan, Settings
 
     plan = EmpiricalPlan(
-        datasets=tuple(datasets or DATASETS),
+        datasets=tuple(datasets or PAPER_DATASETS),
         models=tuple(models),
         methods=tuple(methods or PAPER_METHODS),
         seeds=range(first_seed, first_seed + seeds),
@@ -150,6 +163,35 @@ def empirical(
         settings=Settings(data_dir=str(data_dir) if data_dir else None, n_trees=trees),
     )
     _run(plan, store, jobs, backend, scheduler)
+
+
+@app.command(cls=SeveralValues)
+def benchmark(
+    data_dir: DataDirOption = None,
+    datasets: DatasetsOption = None,
+    models: ModelsOption = _BENCHMARK_MODELS,
+    methods: MethodsOption = None,
+    seeds: SeedsOption = 1,
+    first_seed: FirstSeedOption = 0,
+    jobs: JobsOption = 2,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Cross-validate our encoder and its peers on eight data sets.
+
+    A trial that fails is recorded as such, and the others go on.
+
+    Example: sufrep paper benchmark --data-dir data --datasets ames king_county --methods one_hot means glmm
+    """
+    from sufrep._paper.plan import BENCHMARK_DATASETS, BENCHMARK_METHODS, BenchmarkPlan, Settings
+
+    plan = BenchmarkPlan(
+        datasets=tuple(datasets or BENCHMARK_DATASETS),
+        models=tuple(models),
+        methods=tuple(methods or BENCHMARK_METHODS),
+        seeds=range(first_seed, first_seed + seeds),
+        settings=Settings(data_dir=str(data_dir) if data_dir else None, n_folds=5),
+    )
+    _run(plan, store, jobs, Backend.loky, None)
 
 
 @app.command(cls=SeveralValues)
@@ -182,11 +224,10 @@ def tables(
 
     Example: sufrep paper tables --store results/paper --format latex --out tables.tex
     """
-    from sufrep._paper.store import Store, write_text
+    from sufrep._paper.store import write_text
     from sufrep._paper.tables import all_tables
 
-    found = all_tables(Store(store, "simulations"), Store(store, "empirical"))
-    text = "\n".join(table.render(style.value) for table in found)
+    text = "\n".join(table.render(style.value) for table in all_tables(store))
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -218,6 +259,7 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
     # A path may hold brackets, which are no markup, and must not be broken into lines.
     say = partial(Console().print, markup=False, highlight=False, soft_wrap=True)
     store = Store(folder, plan.experiment)
+    failures: list[str] = []
     with progress(f"paper {plan.experiment}") as bar:
 
         def on_start(todo: int, done: int) -> None:
@@ -226,7 +268,10 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
             bar.start(todo)
 
         def on_finished(record: dict[str, Any]) -> None:
-            bar.advance(f"{record.get('setup') or record['dataset']} {record['model']} {record['method']}")
+            name = f"{record.get('setup') or record['dataset']} {record['model']} {record['method']}"
+            bar.advance(name)
+            if record.get("failure"):
+                failures.append(f"{name}, fold {record['fold']}, failed: {record['failure']}")
 
         n_run = run_plan(
             plan,
@@ -238,6 +283,8 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
             on_start=on_start,
             on_finished=on_finished,
         )
+    for failure in failures:
+        say(failure)
     say(f"{n_run} trial(s) run; results in {store.path}")
 
 

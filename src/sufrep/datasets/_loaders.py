@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from sufrep.datasets._dataset import Dataset
+from sufrep.datasets._dataset import Dataset, assembled
 from sufrep.datasets._sources import Folder, Place, Source, open_table
 from sufrep.datasets._table import number
 from sufrep.errors import DataContentError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sufrep._arrays import Floats
     from sufrep.datasets._table import Table
 
@@ -99,10 +96,10 @@ def load_pakistan(data_dir: Folder = None) -> Dataset:
     used = ("Education score", "City", *_PAKISTAN_COVARIATES)
     table.require(used)
     table = table.keep(lambda row: row["City"] != "Tor Ghar" and all(row[name] is not None for name in used))
-    names = [name for name in table.values if name in _PAKISTAN_COVARIATES]
+    names = [name for name in table.names if name in _PAKISTAN_COVARIATES]
     covariates = {name: table.numbers(name, parse=_figure) for name in names}
     y = table.numbers("Education score", parse=_figure)
-    return _dataset("pakistan", table, "City", "Education score", covariates, y)
+    return assembled("pakistan", table, "City", "Education score", covariates, y)
 
 
 def load_king_county(data_dir: Folder = None, *, source: Place = "folder") -> Dataset:
@@ -125,9 +122,9 @@ def load_king_county(data_dir: Folder = None, *, source: Place = "folder") -> Da
     """
     table = open_table(_KING_COUNTY, data_dir, source)
     table.require(("price", "zipcode", *_KING_COUNTY_COVARIATES))
-    names = [name for name in table.values if name in _KING_COUNTY_COVARIATES]
+    names = [name for name in table.names if name in _KING_COUNTY_COVARIATES]
     covariates = {name: table.numbers(name) for name in names}
-    return _dataset("king_county", table, "zipcode", "price", covariates, table.numbers("price"))
+    return assembled("king_county", table, "zipcode", "price", covariates, table.numbers("price"))
 
 
 def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Place = "folder") -> Dataset:
@@ -186,49 +183,14 @@ def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Place =
     if part == "kaggle":
         table = table.keep(lambda row: row["Neighborhood"] != "Blueste")
     others = {"Neighborhood", "SalePrice", *dropped, *numbering}
-    covariates = {name: _coded(table, name) for name in table.values if name not in others}
+    covariates = {name: _coded(table, name) for name in table.names if name not in others}
     price = table.numbers("SalePrice")
     if part == "kaggle":
-        return _dataset("ames", table, "Neighborhood", "SalePrice", covariates, price)
+        return assembled("ames", table, "Neighborhood", "SalePrice", covariates, price)
     if price.min() <= 0:
         what = f"holds {price.min():g} in column 'SalePrice'; expected prices above 0, for their logarithm."
         raise DataContentError(table.where, what, f"get the file anew from {table.origin}.")
-    return _dataset("ames_full", table, "Neighborhood", "log SalePrice", covariates, np.log(price))
-
-
-DATASETS: dict[str, Callable[..., Dataset]] = {
-    "pakistan": load_pakistan,
-    "ames": load_ames,
-    "ames_full": partial(load_ames, part="full"),
-    "king_county": load_king_county,
-}
-
-
-def load_dataset(name: str, data_dir: Folder = None) -> Dataset:
-    """Load one of :data:`DATASETS` by its name.
-
-    Parameters
-    ----------
-    name : {"pakistan", "ames", "ames_full", "king_county"}
-    data_dir : path, optional
-        Folder that holds its file; by default the one that the environment variable ``SUFREP_DATA`` names.
-
-    Returns
-    -------
-    Dataset
-    """
-    if name not in DATASETS:
-        raise InvalidParameterError("name", name, f"one of {', '.join(DATASETS)}")
-    return DATASETS[name](data_dir)
-
-
-def _dataset(
-    name: str, table: Table, group: str, target: str, covariates: dict[str, Floats], y: Floats
-) -> Dataset:
-    X = np.empty((len(y), len(covariates)), order="F")
-    for j, column in enumerate(covariates.values()):
-        X[:, j] = column
-    return Dataset(name, group, target, tuple(covariates), X, table.labels(group), y)
+    return assembled("ames_full", table, "Neighborhood", "log SalePrice", covariates, np.log(price))
 
 
 def _coded(table: Table, name: str) -> Floats:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sklearn.datasets import fetch_openml
 
-from sufrep.datasets._table import Table, cell, read_csv
+from sufrep.datasets._parquet import ParquetTable, read_parquet
+from sufrep.datasets._table import Table, as_text, read_csv
 from sufrep.errors import DataNotFoundError, DownloadError, InvalidParameterError, MissingPandasError
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ def open_table(source: Source, data_dir: Folder, place: Place) -> Table:
     return _fetched(source, source.openml)
 
 
+def open_parquet(source: Source, data_dir: Folder) -> ParquetTable:
+    """The table of a data set that is a Parquet file, from the user's folder."""
+    return read_parquet(_path(source, data_dir), source.origin)
+
+
 def _path(source: Source, data_dir: Folder) -> Path:
     get = f"{source.file!r} can be had from {source.origin}"
     named = os.environ.get(VARIABLE) if data_dir is None else data_dir
@@ -64,9 +70,9 @@ def _path(source: Source, data_dir: Folder) -> Path:
         raise DataNotFoundError(f"{via} {str(folder)!r}, which is not a folder.", hint)
     path = folder / source.file
     if not path.is_file():
-        tables = sorted(entry.name for entry in folder.glob("*.csv"))
+        tables = sorted(entry.name for entry in folder.iterdir() if entry.suffix in (".csv", ".parquet"))
         shown = ", ".join(tables[:10]) + ", …" * (len(tables) > 10) or "none"
-        what = f"{via} {str(folder)!r}, which does not hold {source.file!r}; its CSV files: {shown}."
+        what = f"{via} {str(folder)!r}, which does not hold {source.file!r}; its data files: {shown}."
         raise DataNotFoundError(what, f"{get}; save it there under this name.")
     return path
 
@@ -85,10 +91,4 @@ def _fetched(source: Source, data_id: int) -> Table:
 
 
 def _texts(column: Iterable[Any], null: Iterable[bool]) -> list[str | None]:
-    return [None if is_null else _text(value) for value, is_null in zip(column, null, strict=True)]
-
-
-def _text(value: Any) -> str | None:
-    # A zip code that arrives as 98178.0 is the level "98178", as in the file
-    # (test_zip_codes_of_openml_are_text_as_in_the_file).
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else cell(str(value))
+    return [None if is_null else as_text(value) for value, is_null in zip(column, null, strict=True)]

@@ -54,23 +54,14 @@ class Table:
     values: dict[str, list[str | None]]
     lines: list[int]
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.values)
+
     def require(self, names: Collection[str]) -> None:
         """Raise if one of the columns is not there."""
-        missing = [name for name in names if name not in self.values]
-        if missing:
-            what = f"does not have the column(s) {', '.join(map(repr, missing))}."
-            near = self._near(missing, [name for name in self.values if name not in names])
-            raise DataContentError(self.where, what, f"{near} The file is from {self.origin}.")
-
-    def _near(self, missing: list[str], spare: list[str]) -> str:
-        # 'Pool_QC', 'Pool QC' and 'poolqc' are near 'PoolQC'.
-        plain = {_plain(name): name for name in spare}
-        found = {name: get_close_matches(_plain(name), plain, n=1, cutoff=0.8) for name in missing}
-        renamed = [f"{plain[near[0]]!r} for {name!r}" for name, near in found.items() if near]
-        if renamed:
-            return f"rename {', '.join(renamed)}."
-        names = list(self.values)
-        return f"the columns are {', '.join(map(repr, names[:10]))}{', …' * (len(names) > 10)}."
+        require_columns(self.where, self.origin, self.names, names)
 
     def keep(self, wanted: Callable[[dict[str, str | None]], bool]) -> Table:
         """The rows that are wanted, of which there must be one."""
@@ -109,9 +100,7 @@ class Table:
 
     def codes(self, name: str) -> Floats:
         """A column of text as 1, 2, … in sorted order of its levels, and 0 where missing, shape (n,)."""
-        levels = sorted({text for text in self.values[name] if text is not None})
-        code = {level: float(i) for i, level in enumerate(levels, start=1)}
-        return np.array([0.0 if text is None else code[text] for text in self.values[name]])
+        return coded(self.values[name], missing=0.0)
 
     def _fail(self, name: str, i: int, expected: str) -> NoReturn:
         text = self.values[name][i]
@@ -123,8 +112,46 @@ class Table:
         )
 
 
+def require_columns(where: str, origin: str, present: Collection[str], names: Collection[str]) -> None:
+    """Raise if one of the columns `names` is not present."""
+    missing = [name for name in names if name not in present]
+    if missing:
+        what = f"does not have the column(s) {', '.join(map(repr, missing))}."
+        spare = [name for name in present if name not in names]
+        near = _renaming(missing, spare) or _listing(list(present))
+        raise DataContentError(where, what, f"{near} The file is from {origin}.")
+
+
+def _renaming(missing: list[str], spare: list[str]) -> str:
+    # 'Pool_QC', 'Pool QC' and 'poolqc' are near 'PoolQC'.
+    plain = {_plain(name): name for name in spare}
+    found = {name: get_close_matches(_plain(name), plain, n=1, cutoff=0.8) for name in missing}
+    renamed = [f"{plain[near[0]]!r} for {name!r}" for name, near in found.items() if near]
+    return f"rename {', '.join(renamed)}." if renamed else ""
+
+
+def _listing(names: list[str]) -> str:
+    return f"the columns are {', '.join(map(repr, names[:10]))}{', …' * (len(names) > 10)}."
+
+
 def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
+
+
+def coded(texts: Collection[str | None], *, missing: float) -> Floats:
+    """Text as 1, 2, … in sorted order of its levels, and `missing` for None, shape (n,)."""
+    levels = sorted({text for text in texts if text is not None})
+    code = {level: float(i) for i, level in enumerate(levels, start=1)}
+    return np.array([missing if text is None else code[text] for text in texts])
+
+
+def as_text(value: object) -> str | None:
+    """A value of any type as the text that a CSV file would hold; None if it is missing."""
+    if value is None or value != value:  # only NaN differs from itself
+        return None
+    # A zip code that arrives as 98178.0 is the level "98178", as in the file
+    # (test_zip_codes_of_openml_are_text_as_in_the_file).
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else cell(str(value))
 
 
 def cell(text: str) -> str | None:

@@ -10,10 +10,14 @@ from sufrep.encoders._latent_regressor import LatentStateRegressor
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
+from sufrep.encoders._mixed_model import MixedModelEncoder
 from sufrep.encoders._mnl import MNLEncoder
 from sufrep.encoders._permutation import PermutationEncoder
+from sufrep.encoders._random_intercept import RandomInterceptEncoder
 from sufrep.encoders._registry import METHODS, load, make_encoder
 from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
+from sufrep.encoders._sufficiency import SufficiencyCheck, sufficiency_check
+from sufrep.encoders._sufficient import SufficientEncoder
 
 __all__ = [
     "METHODS",
@@ -25,10 +29,15 @@ __all__ = [
     "LowRankEncoder",
     "MNLEncoder",
     "MeansEncoder",
+    "MixedModelEncoder",
     "NoGroupWarning",
     "PermutationEncoder",
+    "RandomInterceptEncoder",
     "SparseLowRankEncoder",
+    "SufficiencyCheck",
+    "SufficientEncoder",
     "UnseenLevelsWarning",
     "load",
     "make_encoder",
+    "sufficiency_check",
 ]

@@ -21,7 +21,14 @@ from sufrep.encoders._common_docs import COMMON_ATTRIBUTES, COMMON_PARAMETERS
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
 from sufrep.encoders._layout import merge_covariates, read_covariates, resolve_layout
 from sufrep.encoders._persistence import save_encoder
-from sufrep.encoders._reading import check_length, check_weights, look_up, read_group, read_table
+from sufrep.encoders._reading import (
+    all_or_nothing,
+    check_length,
+    check_weights,
+    look_up,
+    read_group,
+    read_table,
+)
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns, pool_rare, refuse_clashes
 from sufrep.errors import NoCovariateError, NoLevelError, UnknownGroupError
 from sufrep.moments import GroupMoments
@@ -117,7 +124,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        self._learn(X, y, sample_weight, reset=True)
+        with all_or_nothing(self):
+            self._update(X, y, sample_weight, reset=True)
         return self
 
     @available_if(_needs_no_rows)
@@ -128,7 +136,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         The parameters are those of ``fit``. The first chunk decides which columns are groups and
         covariates.
         """
-        self._learn(X, y, sample_weight, reset=not hasattr(self, "moments_"))
+        with all_or_nothing(self):
+            self._update(X, y, sample_weight, reset=not hasattr(self, "moments_"))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -152,8 +161,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and transform the same rows; parameters as in ``fit``, result as in ``transform``."""
-        table, factors = self._learn(X, y, sample_weight, reset=True)
-        return self._append(table, self._look_up(table, factors))
+        with all_or_nothing(self):
+            table, lookups = self._training_lookups(X, y, sample_weight)
+        return self._append(table, lookups)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the output columns.
@@ -204,15 +214,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         save_encoder(self, path)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Table, list[Factorized]]:
-        """Learn from X; where that fails, the encoder stays as it was."""
-        before = dict(vars(self))
-        try:
-            return self._update(X, y, sample_weight, reset=reset)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _training_lookups(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, list[Lookup]]:
+        """Learn from X, and find what its own rows get."""
+        table, factors = self._update(X, y, sample_weight, reset=True)
+        return table, self._look_up(table, factors)
 
     def _update(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Table, list[Factorized]]:
         """Collect the moments of X, add them to earlier ones unless ``reset``, and represent them."""

@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sufrep._frames import Lookup
@@ -15,6 +14,7 @@ from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._layout import read_covariates
 from sufrep.encoders._reading import check_weights
 from sufrep.encoders._target import Target, check_classes, check_still_classes, read_target, split_rows
+from sufrep.encoders._vectors import pooled_places
 from sufrep.errors import NoCovariateError
 from sufrep.representation import Representation
 
@@ -32,7 +32,8 @@ class CrossFittingEncoder(GroupEncoder):
     """Base of the encoders that can use the target, as one more covariate or in a way of their own.
 
     ``fit`` learns from all rows, for new ones. ``fit_transform`` gives every row what was learnt outside its
-    fold: with the folds given, the target of a row does not move its own columns.
+    fold: with the folds given, the target of a row does not move its own columns. So it differs from
+    ``fit(X, y).transform(X)``, where a row's columns know its own target.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -53,18 +54,13 @@ class CrossFittingEncoder(GroupEncoder):
     def _uses_target(self) -> bool:
         return bool(vars(self).get("use_target"))
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn from all rows; where the target is used, give each row what was learnt without its fold.
-
-        Parameters as in ``fit``, result as in ``transform``; ``fit(X, y).transform(X)`` differs, because
-        there a row's columns know its own target.
-        """
+    def _training_lookups(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, list[Lookup]]:
+        """Where the target is used, give each row what was learnt without its fold."""
         if not self._uses_target:
-            return super().fit_transform(X, y, sample_weight)
+            return super()._training_lookups(X, y, sample_weight)
         target = read_target(y, self.target_type)
         folds = split_rows(self.cv, len(target.columns[0]), y, self.random_state)
-        table, factors = self._learn(X, y, sample_weight, reset=True)
+        table, factors = self._update(X, y, sample_weight, reset=True)
         weights = check_weights(sample_weight, table.n_rows)
         columns = self._columns_of_rows(table, target)
         lookups = [
@@ -75,7 +71,7 @@ class CrossFittingEncoder(GroupEncoder):
                 self._look_up(table, factors), self.representations_, factors, strict=True
             )
         ]
-        return self._append(table, lookups)
+        return table, lookups
 
     def _cross_fitted(
         self,
@@ -118,6 +114,13 @@ class CrossFittingEncoder(GroupEncoder):
     def _nothing_known(self, name: str) -> Floats:
         """What a row gets when no other row is left to learn from; must not know the target; (n_columns,)."""
         return self.representations_[name].prior
+
+    def _pooled_codes(self, name: str, factor: Factorized) -> tuple[Codes, int]:
+        """Position of each row's level after rare ones are pooled, −1 for none; the number of positions."""
+        table = self.representations_[name]
+        place = pooled_places(table.weight, self.min_frequency)
+        known = table.positions(factor.levels.tolist())
+        return np.append(np.where(known < 0, -1, place[known]), -1)[factor.codes], int(place.max()) + 1
 
     def _columns_of_rows(self, table: Table, target: Target) -> Columns:
         """The columns of all covariates that ``fit`` described the levels by."""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from sufrep._frames import Factorized, cross
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._layout import known_columns, read_covariates, resolve_layout
-from sufrep.encoders._reading import check_length, check_weights, read_group, read_table
+from sufrep.encoders._reading import all_or_nothing, check_length, check_weights, read_group, read_table
 from sufrep.errors import ExpertError, NoCovariateError, TargetError, UnseenLevelError
 
 if TYPE_CHECKING:
@@ -150,13 +150,8 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         """
         if self.expert is not None and not has_fit_parameter(self.expert, "sample_weight"):
             raise ExpertError(self.expert)
-        before = dict(vars(self))
-        try:
+        with all_or_nothing(self):
             self._learn(X, y, sample_weight)
-        except BaseException:  # the model stays as it was
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:

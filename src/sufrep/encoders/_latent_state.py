@@ -17,7 +17,7 @@ from sufrep._warnings import warn
 from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._layout import known_columns
 from sufrep.encoders._target import Target, read_target
-from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns, pooled_places
+from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
 from sufrep.solvers.experts import first_class_experts, first_linear_experts
 from sufrep.solvers.mixture import fit_with_target, posteriors
 from sufrep.solvers.normal_scores import normal_scores
@@ -64,6 +64,8 @@ class LatentStateEncoder(CrossFittingEncoder):
         Number of hidden states. "auto" takes the number that predicts the covariates of held-out rows
         best, given their levels; ties go to the larger one, because too few states lose much and too many
         little. (BIC does not work here: with the parameters of ψ counted it chooses 1.)
+    max_states : int, default=30
+        The largest number that "auto" tries.
     output : {"states", "posterior", "both"}, default="states"
         The columns: ψ of the row's level, the posterior of the row, or first the one and then the other.
         Learners that cannot work the posterior out for themselves, such as trees, do best with "both".
@@ -126,6 +128,7 @@ class LatentStateEncoder(CrossFittingEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CrossFittingEncoder._parameter_constraints,
         "n_states": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_states": [Interval(Integral, 1, None, closed="left")],
         "output": [StrOptions({"states", "posterior", "both"})],
         "transform_covariates": [StrOptions({"normal_scores", "standardize"})],
         "concentration": [Interval(Real, 0, None, closed="neither")],
@@ -148,6 +151,7 @@ class LatentStateEncoder(CrossFittingEncoder):
         missing: Literal["level", "prior", "error"] = "level",
         min_frequency: int | float | None = None,
         n_states: int | Literal["auto"] = "auto",
+        max_states: int = 30,
         output: Literal["states", "posterior", "both"] = "states",
         transform_covariates: Literal["normal_scores", "standardize"] = "normal_scores",
         concentration: float = 1.0,
@@ -169,6 +173,7 @@ class LatentStateEncoder(CrossFittingEncoder):
             min_frequency=min_frequency,
         )
         self.n_states = n_states
+        self.max_states = max_states
         self.output = output
         self.transform_covariates = transform_covariates
         self.concentration = concentration
@@ -202,9 +207,7 @@ class LatentStateEncoder(CrossFittingEncoder):
         folds: Sequence[tuple[Codes, Codes]],
     ) -> Floats:
         reference = self.references_[name]
-        place = pooled_places(self.representations_[name].weight, self.min_frequency)
-        known = self.representations_[name].positions(factor.levels.tolist())
-        codes = np.append(np.where(known < 0, -1, place[known]), -1)[factor.codes]
+        codes, _ = self._pooled_codes(name, factor)
         rows = self.normal_scores_[name].apply(columns)
         counts = (codes >= 0) if weights is None else (codes >= 0) & (weights > 0)
         # One row cannot be in a fold; without its target, there is the reference.
@@ -295,7 +298,13 @@ class LatentStateEncoder(CrossFittingEncoder):
         splits = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in range(n_folds)]
         if not all(len(test) for _, test in splits):
             return 1, {}  # no level has enough rows to be in every fold
-        return choose_n_states(sample, splits, seed=self.random_state, concentration=self.concentration)
+        return choose_n_states(
+            sample,
+            splits,
+            max_states=self.max_states,
+            seed=self.random_state,
+            concentration=self.concentration,
+        )
 
     def _given_out(self, suffixes: list[Suffix]) -> list[Suffix]:
         posterior = [Suffix(suffix.text.replace("state", "posterior")) for suffix in suffixes]

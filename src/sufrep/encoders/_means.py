@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from sufrep._frames import Lookup
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Codes, Columns, Floats
-    from sufrep._frames import Factorized
+    from sufrep._frames import Factorized, Table
     from sufrep.encoders._layout import Column, Group
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
@@ -134,16 +133,11 @@ class MeansEncoder(CrossFittingEncoder):
     def _order(self) -> Literal[1, 2]:
         return 2 if self.shrinkage or self.use_target else 1
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit and transform the same rows, without what a row should not see.
-
-        With ``leave_one_out``, the covariates' means are made without the row itself; with ``use_target``,
-        that of the target without the row's fold. Parameters as in ``fit``, result as in ``transform``.
-        """
+    def _training_lookups(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, list[Lookup]]:
+        """With ``leave_one_out``, the covariates' means are made without the row itself."""
         if self.use_target or not self.leave_one_out:
-            return super().fit_transform(X, y, sample_weight)
-        table, factors = self._learn(X, y, sample_weight, reset=True)
+            return super()._training_lookups(X, y, sample_weight)
+        table, factors = self._update(X, y, sample_weight, reset=True)
         columns = read_covariates(table, self.layout_)[1]
         weights = check_weights(sample_weight, table.n_rows)
         lookups = [
@@ -152,7 +146,7 @@ class MeansEncoder(CrossFittingEncoder):
                 self._look_up(table, factors), self.representations_, factors, strict=True
             )
         ]
-        return self._append(table, lookups)
+        return table, lookups
 
     def _cross_fitted(
         self,
@@ -175,9 +169,8 @@ class MeansEncoder(CrossFittingEncoder):
 
     def _left_out(self, name: str, factor: Factorized, columns: Columns, weights: Floats | None) -> Floats:
         """Means of the covariates, without the row itself; (n, n_covariates)."""
-        moments, place = pool_rare(self.moments_[name].select(range(len(columns))), self.min_frequency)
-        known = self.representations_[name].positions(factor.levels.tolist())
-        codes = np.append(np.where(known < 0, -1, place[known]), -1)[factor.codes]
+        moments, _ = pool_rare(self.moments_[name].select(range(len(columns))), self.min_frequency)
+        codes, _ = self._pooled_codes(name, factor)
         values = np.tile(self.representations_[name].prior[: len(columns)], (len(codes), 1))
         inside = codes >= 0  # the rest has no level, and nothing to leave out
         codes, columns = codes[inside], [column[inside] for column in columns]

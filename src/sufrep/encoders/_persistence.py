@@ -10,7 +10,8 @@ A file is a zip archive with two kinds of members:
     Arrays of numbers in numpy's format.
 
 Values that JSON lacks are objects with one key that starts with "$": ``{"$array": 0}`` is member
-``0.npy``, ``{"$float": "nan"}`` a number, ``{"$tuple": […]}``, ``{"$datetime": "…"}`` and so on.
+``0.npy``, ``{"$float": "nan"}`` a number, ``{"$tuple": […]}``, ``{"$datetime": "…"}`` and so on. An encoder
+inside an encoder is ``{"$encoder": {…}}`` with its ``encoder``, ``parameters``, ``fitted`` and ``output``.
 Nothing in a file is executed when it is read.
 """
 
@@ -61,19 +62,8 @@ _ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime
 def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted encoder to ``path``, wholly or not at all."""
     arrays: list[bytes] = []
-    fitted = {key: value for key, value in vars(encoder).items() if key.endswith("_") and key[0] != "_"}
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "encoder": type(encoder).__name__,
-        "parameters": {
-            key: _pack(value, arrays, f"The parameter {key!r}")
-            for key, value in encoder.get_params(deep=False).items()
-        },
-        "fitted": {key: _pack(value, arrays, f"The attribute {key!r}") for key, value in fitted.items()},
-        "output": vars(encoder).get("_sklearn_output_config", {}),
-        "checksums": [hashlib.sha256(data).hexdigest() for data in arrays],
-    }
+    manifest = {"format": FORMAT, "version": VERSION, **_pack_encoder(encoder, arrays)}
+    manifest["checksums"] = [hashlib.sha256(data).hexdigest() for data in arrays]
     members = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()}
     members |= {f"{number}.npy": data for number, data in enumerate(arrays)}
     _write_atomically(Path(path), members)
@@ -87,16 +77,37 @@ def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> A
         what = f"it holds a {name!r}, which this version does not know."
         raise EncoderFileError(path, what, "install the sufrep that wrote it.")
     try:
-        parameters = {key: _unpack(value, arrays) for key, value in manifest["parameters"].items()}
-        fitted = {key: _unpack(value, arrays) for key, value in manifest["fitted"].items()}
-        encoder = classes[name](**parameters)
-        if not all(key.endswith("_") and key[0] != "_" for key in fitted):
-            raise ValueError("attributes that no fit sets")
-        encoder.__dict__.update(fitted)
-        encoder.set_output(transform=manifest["output"].get("transform"))
-        check_is_fitted(encoder)
+        return _unpack_encoder(manifest, arrays, classes)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _damaged(path, f"its contents do not fit together ({error})") from error
+
+
+def _pack_encoder(encoder: Any, arrays: list[bytes]) -> dict[str, Any]:
+    """What tells a fitted encoder from others of its class, as JSON."""
+    fitted = {key: value for key, value in vars(encoder).items() if key.endswith("_") and key[0] != "_"}
+    return {
+        "encoder": type(encoder).__name__,
+        "parameters": {
+            key: _pack(value, arrays, f"The parameter {key!r}")
+            for key, value in encoder.get_params(deep=False).items()
+        },
+        "fitted": {key: _pack(value, arrays, f"The attribute {key!r}") for key, value in fitted.items()},
+        "output": vars(encoder).get("_sklearn_output_config", {}),
+    }
+
+
+def _unpack_encoder(packed: Mapping[str, Any], arrays: list[Any], classes: Mapping[str, type]) -> Any:
+    """Reverse `_pack_encoder`."""
+    parameters, fitted = (
+        {key: _unpack(value, arrays, classes) for key, value in packed[part].items()}
+        for part in ("parameters", "fitted")
+    )
+    encoder: Any = classes[packed["encoder"]](**parameters)
+    if not all(key.endswith("_") and key[0] != "_" for key in fitted):
+        raise ValueError("attributes that no fit sets")
+    encoder.__dict__.update(fitted)
+    encoder.set_output(transform=packed["output"].get("transform"))
+    check_is_fitted(encoder)
     return encoder
 
 
@@ -194,6 +205,8 @@ def _pack(value: Any, arrays: list[bytes], what: str) -> Any:
     if type(value).__name__ in _RECORDS and is_dataclass(value):
         parts = {field.name: pack(getattr(value, field.name)) for field in fields(value) if field.init}
         return {"$record": [type(value).__name__, parts]}
+    if hasattr(value, "representations_"):
+        return {"$encoder": _pack_encoder(value, arrays)}
     return _pack_level(value, what)
 
 
@@ -213,27 +226,33 @@ def _pack_level(value: Any, what: str) -> Any:
     raise NotSavableError(what, value)
 
 
-def _unpack(value: Any, arrays: list[Any]) -> Any:
+def _unpack(value: Any, arrays: list[Any], classes: Mapping[str, type]) -> Any:
     """Reverse `_pack`."""
+
+    def unpack(part: Any) -> Any:
+        return _unpack(part, arrays, classes)
+
     if isinstance(value, list):
-        return [_unpack(part, arrays) for part in value]
+        return [unpack(part) for part in value]
     if not isinstance(value, dict):
         return value
     ((key, content),) = value.items()
     if key == "$array":
         return arrays[content]
     if key == "$dict":
-        return {name: _unpack(part, arrays) for name, part in content.items()}
+        return {name: unpack(part) for name, part in content.items()}
     if key == "$record":
         name, parts = content
-        return _RECORDS[name](**{field: _unpack(part, arrays) for field, part in parts.items()})
+        return _RECORDS[name](**{field: unpack(part) for field, part in parts.items()})
     if key == "$csr":
-        data, indices, indptr, shape = _unpack(content, arrays)
+        data, indices, indptr, shape = unpack(content)
         return sparse.csr_array((data, indices, indptr), shape=shape)
+    if key == "$encoder":
+        return _unpack_encoder(content, arrays, classes)
     if key == "$tuple":
-        return tuple(_unpack(content, arrays))
+        return tuple(unpack(content))
     if key == "$objects":
-        return as_levels(_unpack(content, arrays))
+        return as_levels(unpack(content))
     return _unpack_level(key, content)
 
 

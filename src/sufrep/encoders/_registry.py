@@ -9,10 +9,13 @@ from sufrep.encoders._fisher import FisherEncoder
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
+from sufrep.encoders._mixed_model import MixedModelEncoder
 from sufrep.encoders._mnl import MNLEncoder
 from sufrep.encoders._permutation import PermutationEncoder
 from sufrep.encoders._persistence import load_encoder
+from sufrep.encoders._random_intercept import RandomInterceptEncoder
 from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
+from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.errors import UnknownMethodError
 
 if TYPE_CHECKING:
@@ -31,11 +34,14 @@ METHODS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     "permutation": (PermutationEncoder, {}),
     "multi_permutation": (PermutationEncoder, {"n_permutations": 4}),
     "fisher": (FisherEncoder, {}),
+    "random_intercept": (RandomInterceptEncoder, {}),
+    "mixed_model": (MixedModelEncoder, {}),
     "means": (MeansEncoder, {}),
     "low_rank": (LowRankEncoder, {}),
     "sparse_low_rank": (SparseLowRankEncoder, {}),
     "mnl": (MNLEncoder, {}),
     "latent_state": (LatentStateEncoder, {}),
+    "sufficient": (SufficientEncoder, {}),
 }
 
 
@@ -46,7 +52,8 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     ----------
     method : str
         One of one_hot, deviation, difference, helmert, repeated_effect, simple_effect, permutation,
-        multi_permutation, fisher, means, low_rank, sparse_low_rank, mnl, latent_state.
+        multi_permutation, fisher, random_intercept, mixed_model, means, low_rank, sparse_low_rank, mnl,
+        latent_state, sufficient.
     group : str, int, tuple, list of these, or None
         The categorical column(s).
     **parameters

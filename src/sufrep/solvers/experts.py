@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from sufrep.solvers.coefficients import shrink_coefficients
+
 if TYPE_CHECKING:
     from sufrep._arrays import Array, Codes, Floats
 
@@ -14,7 +16,6 @@ _VARIANCE_WEIGHT = 2.0  # rows that draw a state's noise to the overall one
 _CLASS_WEIGHT = 1.0  # rows that draw a state's class shares to the overall ones
 _PENALTY = 1.0  # rows that draw a state's coefficients to the common ones, before these rows are estimated
 _CALIBRATION_ROUNDS = 50
-_CALIBRATED = 1e-2  # relative change of the spreads below which their rounds end
 
 
 class ExpertSums(Protocol):
@@ -125,28 +126,18 @@ class LinearExperts:
         return replace(found, variances=total / size)
 
     def calibrated(self, sums: _GramSums) -> LinearExperts:
-        """Estimate common coefficients and penalties by empirical Bayes, from one pass over the rows.
-
-        β_l ~ N(m, diag τ): m by generalised least squares, and τ by EM, which takes the expected square of
-        β_l − m. Where the states do not differ in a slope, its τ falls to nothing and they share it.
-        """
-        gram, cross, square = sums.gram[:, :-1, :-1], sums.gram[:, :-1, -1], sums.gram[:, -1, -1]
-        noise, spread, center = self.variances, np.full(len(self.pooled), self.pooled_variance), self.pooled
-        for _ in range(_CALIBRATION_ROUNDS):
-            center = _common_coefficients(gram / noise[:, None, None], cross / noise[:, None], spread, center)
-            covariance = np.linalg.inv(gram / noise[:, None, None] + np.diag(1 / spread))
-            right = cross / noise[:, None] + center / spread
-            mean = np.einsum("kij,kj->ki", covariance, right)
-            before = spread
-            spread = ((mean - center) ** 2 + np.diagonal(covariance, axis1=1, axis2=2)).mean(axis=0)
-            spread = np.maximum(spread, 1e-9 * before.max())
-            residual = square - 2 * (mean * cross).sum(axis=1)
-            residual += np.einsum("kij,kij->k", gram, mean[:, :, None] * mean[:, None, :] + covariance)
-            noise = np.maximum(residual, 0.0) + _VARIANCE_WEIGHT * self.pooled_variance
-            noise /= gram[:, 0, 0] + _VARIANCE_WEIGHT
-            if (np.abs(spread - before) < _CALIBRATED * before).all():
-                break
-        return LinearExperts(mean, noise, center, self.pooled_variance, noise.mean() / spread)
+        """Estimate common coefficients and penalties by empirical Bayes, from one pass over the rows."""
+        found = shrink_coefficients(
+            sums.gram,
+            center=self.pooled,
+            noise=self.variances,
+            variance=self.pooled_variance,
+            noise_weight=_VARIANCE_WEIGHT,
+            common_noise=False,
+            n_rounds=_CALIBRATION_ROUNDS,
+        )
+        penalty = found.noise.mean() / found.spread
+        return LinearExperts(found.means, found.noise, found.center, self.pooled_variance, penalty)
 
     def reordered(self, order: Codes) -> LinearExperts:
         """The same experts in another order of the states."""
@@ -155,30 +146,6 @@ class LinearExperts:
     def _drawn(self) -> Floats:
         apart = (self.penalty * (self.coefficients - self.pooled) ** 2).sum(axis=1)
         return np.asarray(apart + _VARIANCE_WEIGHT * self.pooled_variance)
-
-
-def _common_coefficients(gram: Floats, cross: Floats, spread: Floats, otherwise: Floats) -> Floats:
-    """The centre m of β_l ~ N(m, diag τ) by generalised least squares; (q,).
-
-    State l has the precision (G_l⁻¹ + diag τ)⁻¹ = G_l − G_l R (I + R G_l R)⁻¹ R G_l with R = √diag τ, which
-    asks for no inverse of G_l. What no state says anything about stays as it was.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n_states, q, q)
-        G_l, in units of the noise; likewise `cross`, shape (n_states, q).
-    spread : ndarray, shape (q,)
-        τ.
-    otherwise : ndarray, shape (q,)
-        m before.
-    """
-    root = np.sqrt(spread)
-    inner = np.eye(len(root)) + root[:, None] * gram * root
-    both = np.concatenate([gram, cross[:, :, None]], axis=2)
-    both = both - gram @ (root[:, None] * np.linalg.solve(inner, root[:, None] * both))
-    precision, right = both[:, :, :-1].sum(axis=0), both[:, :, -1].sum(axis=0)
-    ridge = np.diag(1e-9 * np.diag(precision) + 1e-12 * max(float(np.trace(precision)), 1e-300))
-    return np.asarray(np.linalg.solve(precision + ridge, right + ridge @ otherwise))
 
 
 class _ClassSums:

@@ -163,9 +163,14 @@ def _commonest_first(mixture: Mixture) -> Codes:
 
 
 def choose_n_states(
-    sample: Sample, folds: Sequence[tuple[Codes, Codes]], *, seed: int, concentration: float
+    sample: Sample,
+    folds: Sequence[tuple[Codes, Codes]],
+    *,
+    seed: int,
+    concentration: float,
+    max_states: int = LADDER[-1],
 ) -> tuple[int, dict[int, float]]:
-    """The number of states whose fit predicts the covariates of held-out rows best, given their levels.
+    """The number of states, `max_states` at most, that predicts held-out rows best, given their levels.
 
     Ties go to the larger number: a candidate ties with the best if it is less than a standard error (of the
     paired differences) worse. Too few states lose much, too many little.
@@ -176,7 +181,7 @@ def choose_n_states(
     scores : dict of int to float
         Mean log-density of held-out rows for every candidate tried.
     """
-    most = max(1, min(sample.n_levels, len(sample.rows) // 20, LADDER[-1]))
+    most = max(1, min(sample.n_levels, len(sample.rows) // 20, max_states))
     densities: dict[int, Floats] = {}
     tested = np.concatenate([test for _, test in folds])
     weights = np.ones(len(tested)) if sample.weights is None else sample.weights[tested]

@@ -1,0 +1,329 @@
+"""Which pieces make the best representation: cross-validation inside the training rows."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import combinations
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+from sufrep.encoders._contrasts import ContrastEncoder
+from sufrep.encoders._latent_state import LatentStateEncoder
+from sufrep.encoders._low_rank import LowRankEncoder
+from sufrep.encoders._means import MeansEncoder
+from sufrep.encoders._mixed_model import MixedModelEncoder
+from sufrep.encoders._random_intercept import RandomInterceptEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep.encoders._base import GroupEncoder
+
+Candidate = tuple[str, ...]
+# The encoders that candidates are made of, the most useful ones first. Pairs of them follow.
+PIECES: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
+    "target": (MeansEncoder, {"covariates": [], "use_target": True}),
+    "mixed_model": (MixedModelEncoder, {}),
+    "means": (MeansEncoder, {"leave_one_out": True}),
+    "intercept": (RandomInterceptEncoder, {}),
+    "states": (LatentStateEncoder, {"output": "both"}),
+    "shrunken_means": (MeansEncoder, {"shrinkage": "auto"}),
+    "joint_means": (MeansEncoder, {"shrinkage": "auto", "use_target": True}),
+    "joint_states": (LatentStateEncoder, {"output": "posterior", "use_target": True}),
+    "one_hot": (ContrastEncoder, {"coding": "one_hot"}),
+    "low_rank": (LowRankEncoder, {"shrinkage": "auto"}),
+}
+_NEEDS_COVARIATES = ("means", "shrunken_means", "joint_means", "states", "joint_states", "low_rank")
+_STATES = ("states", "joint_states")
+# Pieces whose columns have the same names, or say the same.
+_ALIKE = ({"means", "shrunken_means", "joint_means"}, {"target", "joint_means"}, {"states", "joint_states"})
+# More indicators than this are not affordable.
+MOST_INDICATORS = 200
+# Fewer states than may be found, and rounds of EM that end earlier, because they take long.
+_EM = {"max_states": 10, "max_iter": 100, "tol": 1e-5}
+# With fewer rows than this, threads of a learner wait for each other longer than they work.
+_FEW_ROWS = 20_000
+# Pairs are made of so many of the best pieces.
+_PAIRED = 4
+# Whole levels are kept, at least so many, when rows are too many.
+_LEAST_LEVELS = 50
+_LEAST_PROBABILITY = 1e-7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What the choice is made on.
+
+    Attributes
+    ----------
+    features : ndarray, shape (n, n_features)
+        What the learner gets beside the encoding.
+    rows : ndarray, shape (n, p + n_groups)
+        Covariates, then the positions of the levels, NaN for none.
+    n_covariates : int
+        p.
+    y : ndarray, shape (n,)
+        The target, or the codes of its classes.
+    kind : {"continuous", "binary", "multiclass"}
+    weights : ndarray, shape (n,), or None
+    """
+
+    features: Floats
+    rows: Floats
+    n_covariates: int
+    y: Array
+    kind: str
+    weights: Floats | None
+
+    def take(self, rows: Codes) -> Problem:
+        """Some rows, in the given order."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Problem(
+            self.features[rows], self.rows[rows], self.n_covariates, self.y[rows], self.kind, weights
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
+    """A candidate and its loss on the rows held out.
+
+    Attributes
+    ----------
+    candidate : tuple of str
+        Its pieces; none is dropping the column.
+    losses : ndarray, shape (n,)
+        Of each row, a mean where it was held out several times.
+    n_columns : int
+        Columns that it adds.
+    """
+
+    candidate: Candidate
+    losses: Floats
+    n_columns: int
+
+
+@dataclass(slots=True, eq=False)
+class Search:
+    """Tries candidates one by one; columns of a piece are made once for each fold.
+
+    Attributes
+    ----------
+    problem : Problem
+    folds : list of (train, test)
+    estimator : estimator or None
+        The learner; None is scikit-learn's histogram gradient boosting.
+    parameters : dict
+        Parameters of all pieces.
+    random_state : int
+    """
+
+    problem: Problem
+    folds: Sequence[tuple[Codes, Codes]]
+    estimator: Any
+    parameters: dict[str, Any]
+    random_state: int
+    _n_states: int = 0
+    _columns: dict[tuple[str, int], tuple[Floats, Floats]] = field(default_factory=dict)
+
+    def pieces(self) -> list[str]:
+        """The pieces that make sense for these data."""
+        n_levels = np.nanmax(self.problem.rows[:, self.problem.n_covariates :], axis=0, initial=0) + 1
+        left_out = set() if self.problem.n_covariates else set(_NEEDS_COVARIATES)
+        if n_levels.sum() > MOST_INDICATORS:
+            left_out.add("one_hot")
+        return [name for name in PIECES if name not in left_out]
+
+    def candidates(self, tried: Sequence[Tried]) -> Iterator[Candidate]:
+        """No encoding, single pieces, and pairs of the best of these; `tried` grows meanwhile."""
+        yield ()
+        for name in self.pieces():
+            yield (name,)
+        single = sorted(
+            (item for item in tried if len(item.candidate) == 1), key=lambda item: self.mean(item.losses)
+        )
+        for pair in combinations([item.candidate[0] for item in single[:_PAIRED]], 2):
+            if not any(set(pair) <= alike for alike in _ALIKE):
+                yield pair
+
+    def run(self, max_candidates: int | None, report: Callable[[Tried, int], None]) -> list[Tried]:
+        """Try candidates, at most so many; ``report`` hears of each, and how many there may be."""
+        tried: list[Tried] = []
+        n_single = 1 + len(self.pieces())
+        most = n_single + _PAIRED * (_PAIRED - 1) // 2
+        if max_candidates is not None:
+            most = min(most, max_candidates)
+        for candidate in self.candidates(tried):
+            if len(tried) >= most:
+                break
+            tried.append(self.try_out(candidate))
+            report(tried[-1], most)
+        return tried
+
+    def try_out(self, candidate: Candidate) -> Tried:
+        """Fit the learner with the columns of a candidate, and measure its loss out of fold."""
+        with threadpool_limits(1 if len(self.problem.y) < _FEW_ROWS else None):
+            return self._try_out(candidate)
+
+    def _try_out(self, candidate: Candidate) -> Tried:
+        total, n_columns = np.zeros(len(self.problem.y)), 0
+        for number, (train, test) in enumerate(self.folds):
+            parts = [self._encoded(name, number) for name in candidate]
+            inside, outside = self.problem.take(train), self.problem.take(test)
+            learner = self._learner()
+            weighted = inside.weights is not None and has_fit_parameter(learner, "sample_weight")
+            learner.fit(
+                np.column_stack([inside.features, *(part[0] for part in parts)]),
+                inside.y,
+                **({"sample_weight": inside.weights} if weighted else {}),
+            )
+            columns = np.column_stack([outside.features, *(part[1] for part in parts)])
+            total[test] += _losses(learner, columns, outside.y, outside.kind)
+            n_columns = sum(part[0].shape[1] for part in parts)
+        times = sum(len(test) for _, test in self.folds) / max(len(total), 1)
+        return Tried(candidate, total / max(times, 1), n_columns)
+
+    def mean(self, losses: Floats) -> float:
+        """Weighted mean of losses."""
+        return float(np.average(losses, weights=self.problem.weights))
+
+    def gain(self, before: Floats, after: Floats) -> tuple[float, float]:
+        """How much smaller the second losses are, and the standard error of that (paired by row)."""
+        weights, gains = self.problem.weights, before - after
+        mean = np.average(gains, weights=weights)
+        total = len(gains) if weights is None else weights.sum()
+        return float(mean), float(np.sqrt(np.average((gains - mean) ** 2, weights=weights) / total))
+
+    def best(self, tried: Sequence[Tried]) -> Tried:
+        """The smallest loss; none of the encodings if no gain exceeds its standard error."""
+        found = min(tried, key=lambda item: (self.mean(item.losses), len(item.candidate)))
+        gain, error = self.gain(tried[0].losses, found.losses)
+        return found if gain > error else tried[0]
+
+    def encoder(self, name: str, **parameters: Any) -> GroupEncoder:
+        """A piece that is not yet fitted."""
+        kind, own = PIECES[name]
+        known = kind._parameter_constraints
+        extra = {"random_state": self.random_state, "target_type": self.problem.kind}
+        if name in _STATES:
+            extra |= _EM
+            extra["n_states"] = self._n_states or "auto"
+        usable = {key: value for key, value in extra.items() if key in known}
+        return kind(**{**parameters, **self.parameters, "remainder": "drop", **usable, **own})
+
+    def _encoded(self, name: str, number: int) -> tuple[Floats, Floats]:
+        """Columns of a piece for the rows inside and outside a fold's training part."""
+        if (name, number) not in self._columns:
+            train, test = self.folds[number]
+            inside = self.problem.take(train)
+            if name in _STATES and not self._n_states:
+                self._count_states()
+            encoder = self._for_positions(name)
+            encoder.set_output(transform="default")
+            with without_convergence_warnings():
+                first = encoder.fit_transform(inside.rows, inside.y, inside.weights)
+            self._columns[name, number] = first, encoder.transform(self.problem.rows[test])
+        return self._columns[name, number]
+
+    def _for_positions(self, name: str) -> GroupEncoder:
+        p, width = self.problem.n_covariates, self.problem.rows.shape[1]
+        groups = list(range(p, width))
+        encoder = self.encoder(name, covariates=list(range(p)))
+        return encoder.set_params(group=groups, missing="prior", unseen="prior")  # type: ignore[no-any-return]
+
+    def _count_states(self) -> None:
+        """Choose the number of states once, without the target; of several groups, the largest number."""
+        encoder: Any = self._for_positions("states")
+        with without_convergence_warnings():
+            encoder.fit(self.problem.rows, None, self.problem.weights)
+        self._n_states = max(encoder.n_states_.values())
+
+    def _learner(self) -> Any:
+        if self.estimator is not None:
+            return clone(self.estimator)
+        classes = self.problem.kind != "continuous"
+        kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+        return kind(early_stopping=False, random_state=self.random_state)
+
+
+@contextmanager
+def without_convergence_warnings() -> Iterator[None]:
+    """EM that ends early is meant to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def whole_levels(codes: Codes, max_rows: int, seed: int) -> Codes:
+    """Rows of as many whole levels as fit, because parts of levels would look smaller than they are.
+
+    If that leaves too few levels, rows are drawn from more of them.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        −1 for rows of no level, which count as one.
+    max_rows : int
+    seed : int
+
+    Returns
+    -------
+    ndarray of int, shape (n_kept,)
+        Positions, ascending.
+    """
+    if len(codes) <= max_rows:
+        return np.arange(len(codes))
+    draw = np.random.default_rng(seed)
+    counts = np.bincount(codes + 1)
+    order = draw.permutation(np.flatnonzero(counts))
+    fitting = int(np.searchsorted(np.cumsum(counts[order]), max_rows, side="right"))
+    keep = np.zeros(len(counts), dtype=bool)
+    keep[order[: max(fitting, min(_LEAST_LEVELS, len(order)))]] = True
+    rows = np.flatnonzero(keep[codes + 1])
+    if len(rows) > max_rows:
+        rows = np.sort(draw.choice(rows, max_rows, replace=False))
+    return rows
+
+
+def _losses(learner: Any, columns: Floats, y: Array, kind: str) -> Floats:
+    """Squared errors, −log P(class), or errors of a classifier that knows no probabilities; (n,)."""
+    if kind == "continuous":
+        return np.asarray((np.asarray(learner.predict(columns)).reshape(-1) - y) ** 2, dtype=np.float64)
+    if not hasattr(learner, "predict_proba"):
+        return np.asarray(learner.predict(columns) != y, dtype=np.float64)
+    position = {label: place for place, label in enumerate(learner.classes_.tolist())}
+    places = np.array([position.get(label, -1) for label in y.tolist()])
+    shares = np.column_stack([learner.predict_proba(columns), np.zeros(len(y))])
+    return np.asarray(-np.log(np.maximum(shares[np.arange(len(y)), places], _LEAST_PROBABILITY)))
+
+
+class Progress:
+    """A line of text for every candidate, or one line that grows where a person looks on."""
+
+    def __init__(self, verbose: int) -> None:
+        self._verbose, self._start, self._done = verbose, perf_counter(), 0
+
+    def __call__(self, tried: Tried, most: int, loss: float) -> None:
+        """Say what was tried."""
+        if not self._verbose:
+            return
+        self._done += 1
+        name = " + ".join(tried.candidate) or "drop"
+        text = f"[SufficientEncoder] {self._done} of {most}: {name}, loss {loss:.6g}"
+        text += f" ({perf_counter() - self._start:.0f} s)"
+        if sys.stderr.isatty() and self._verbose == 1:
+            bar = "#" * round(20 * self._done / most)
+            sys.stderr.write(f"\r{bar:<20} {text:<88}" + "\n" * (self._done == most))
+            sys.stderr.flush()
+        else:
+            sys.stderr.write(text + "\n")

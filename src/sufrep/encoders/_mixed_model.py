@@ -1,0 +1,238 @@
+"""Levels by regressions of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from sufrep._frames import Lookup
+from sufrep.encoders._cross_fitting import CrossFittingEncoder
+from sufrep.encoders._layout import known_columns, read_covariates
+from sufrep.encoders._target import Target, read_target
+from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
+from sufrep.solvers.coefficients import group_grams, shrink_coefficients
+from sufrep.solvers.normal_scores import normal_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Codes, Columns, Floats
+    from sufrep._frames import Factorized, Table
+    from sufrep.encoders._layout import Column, Covariate, Group, Layout
+    from sufrep.moments import GroupMoments
+
+_ROUNDS = 20
+
+
+class MixedModelEncoder(CrossFittingEncoder):
+    """Represent each level by a regression of its own, drawn to that of all: a linear mixed model.
+
+    y = b₀ + Σ_j b_j z_j + noise within level g, with coefficients b ~ N(m, diag τ) over the levels and z the
+    covariates, brought to normal scores. m, τ and the noise are estimated (empirical Bayes), so that
+    coefficients in which levels do not differ are shared, and small levels borrow from all. What a row gets
+    is one column: the prediction of its level's regression at its own covariates. It assumes nothing about
+    hidden states, and helps where levels differ in how the target depends on the covariates (prices and
+    shops), which no mean by level can tell. For classes, their indicators are predicted (of two, the second).
+
+    ``fit_transform`` cross-fits, so that nothing of a row's own response reaches it. Memory grows with the
+    number of levels times the square of the number of covariates.
+
+    Parameters
+    ----------
+    {common parameters}
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes.
+    random_state : int, default=0
+        Seed of the shuffling of ``cv=int``.
+
+    Attributes
+    ----------
+    {common attributes}
+    normal_scores_ : dict of str to NormalScores
+        The maps of the covariates.
+    target_type_ : str
+        Kind of the target that was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sufrep import MixedModelEncoder
+    >>> rng = np.random.default_rng(0)
+    >>> shop, price = rng.integers(0, 3, 600), rng.normal(size=600)
+    >>> sold = np.array([-2.0, 0.0, 2.0])[shop] * price + rng.normal(size=600)
+    >>> encoder = MixedModelEncoder(group=0).fit(np.column_stack([shop, price]), sold)
+    >>> encoder.representations_["x0"].values.round(1)  # intercepts and slopes
+    array([[ 0. , -1.9],
+           [ 0. , -0. ],
+           [ 0. ,  1.9]])
+    >>> encoder.get_feature_names_out().tolist()
+    ['x1', 'x0_fit']
+    """
+
+    _needs_covariates: ClassVar[bool] = False
+    _target_is_covariate: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        group: Group | list[Group] | None = None,
+        *,
+        covariates: Sequence[Column] | None = None,
+        categorical_covariates: Literal["ignore", "share"] = "ignore",
+        remainder: Literal["passthrough", "drop"] = "passthrough",
+        unseen: Literal["prior", "error"] = "prior",
+        missing: Literal["level", "prior", "error"] = "level",
+        min_frequency: int | float | None = None,
+        cv: Any = 5,
+        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(
+            group,
+            covariates=covariates,
+            categorical_covariates=categorical_covariates,
+            remainder=remainder,
+            unseen=unseen,
+            missing=missing,
+            min_frequency=min_frequency,
+        )
+        self.cv = cv
+        self.target_type = target_type
+        self.random_state = random_state
+
+    @property
+    def _uses_target(self) -> bool:
+        return True
+
+    @property
+    def _moments_suffice(self) -> bool:
+        return False
+
+    def _describe(
+        self,
+        table: Table,
+        layout: Layout,
+        y: Any,  # noqa: ARG002
+        *,
+        reset: bool,  # noqa: ARG002
+    ) -> tuple[list[Covariate], Columns]:
+        """The covariates, of which there may be none: then levels have intercepts only."""
+        return read_covariates(table, layout) if layout.groups else ([], [])
+
+    def _target_of(self, y: Any) -> Target:
+        target = read_target(y, self.target_type)
+        self.target_type_ = target.kind
+        return target
+
+    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
+        assert rows is not None  # `_moments_suffice` is False
+        assert rows.target is not None
+        counts = rows.codes >= 0
+        if rows.weights is not None:
+            counts &= rows.weights > 0
+        columns = [np.asarray(column[counts], dtype=np.float64) for column in rows.columns]
+        weights = None if rows.weights is None else rows.weights[counts]
+        maps = normal_scores(columns, weights, ranks=True)
+        codes, target = rows.codes[counts], self._given(rows.target)[:, counts]
+        scores = _with_one(maps.apply(columns), len(codes))
+        values, center = _regressions(scores, codes, target, moments.n_levels, weights)
+        suffixes = [
+            suffix
+            for label in self._labels(rows.target)
+            for suffix in (
+                Suffix(f"intercept{label}"),
+                *(Suffix(f"slope{label}_", j) for j in range(len(columns))),
+            )
+        ]
+        return Vectors(values, suffixes, {"normal_scores_": maps, "n_slopes_": len(columns)}, prior=center)
+
+    def _labels(self, target: Target) -> list[str]:
+        """Ends of the names of the columns, one for each class where there are several."""
+        classes = [covariate.level for covariate in target.covariates]
+        return [f"_{label}" for label in classes] if self.target_type_ == "multiclass" else [""]
+
+    def _given(self, target: Target) -> Floats:
+        """The target's columns that are predicted; (n_given, n)."""
+        chosen = target.columns[-1 if self.target_type_ == "binary" else 0 :]
+        return np.array([np.asarray(column, dtype=np.float64) for column in chosen])
+
+    def _given_out(self, suffixes: list[Suffix]) -> list[Suffix]:
+        return [
+            Suffix(suffix.text.replace("intercept", "fit", 1))
+            for suffix in suffixes
+            if suffix.covariate is None
+        ]
+
+    def _look_up(self, table: Table, factors: Sequence[Factorized]) -> list[Lookup]:
+        """The prediction of the regression of each row's level."""
+        found = super()._look_up(table, factors)
+        columns = known_columns(table, self.layout_, self.covariates_)
+        names = name_columns(self.layout_, self.layout_.names, self.suffixes_, self.covariates_)
+        return [
+            Lookup(tuple(names[name]), _fitted(self._scores(name, columns, table.n_rows), lookup.taken()))
+            for lookup, name in zip(found, self.representations_, strict=True)
+        ]
+
+    def _scores(self, name: str, columns: Columns, n_rows: int) -> Floats:
+        return _with_one(self.normal_scores_[name].apply(columns), n_rows)
+
+    def _cross_fitted(
+        self,
+        full: Floats,
+        name: str,
+        factor: Factorized,
+        columns: Columns,
+        target: Target,
+        weights: Floats | None,
+        folds: Sequence[tuple[Codes, Codes]],
+    ) -> Floats:
+        codes, n_levels = self._pooled_codes(name, factor)
+        counts = (codes >= 0) if weights is None else (codes >= 0) & (weights > 0)
+        scores, wanted = self._scores(name, columns, len(codes)), self._given(target)
+        values = np.zeros_like(full)
+        for train, test in folds:
+            inside = np.asarray(train)[counts[train]]
+            if not len(inside):
+                continue  # nobody is left to learn from
+            own = None if weights is None else weights[inside]
+            found, center = _regressions(scores[inside], codes[inside], wanted[:, inside], n_levels, own)
+            values[test] = _fitted(scores[test], np.vstack([found, center])[codes[test]])
+        return values
+
+
+def _with_one(scores: Floats, n_rows: int) -> Floats:
+    """Scores behind a column of ones; (n, p + 1)."""
+    return np.column_stack([np.ones(n_rows), scores.reshape(n_rows, -1)])
+
+
+def _regressions(
+    scores: Floats, codes: Codes, target: Floats, n_levels: int, weights: Floats | None
+) -> tuple[Floats, Floats]:
+    """Coefficients of the levels, those of one target after those of the other, and their centres."""
+    values, centers = [], []
+    for y in target:
+        mean = float(np.average(y, weights=weights))
+        # A target without spread still needs a variance.
+        variance = max(float(np.average((y - mean) ** 2, weights=weights)), 1e-12 * mean**2, 1e-300)
+        first = np.zeros(scores.shape[1])
+        first[0] = mean
+        found = shrink_coefficients(
+            group_grams(np.column_stack([scores, y]), codes, n_levels, weights),
+            center=first,
+            noise=np.full(n_levels, variance),
+            variance=variance,
+            noise_weight=1.0,
+            common_noise=True,
+            n_rounds=_ROUNDS,
+        )
+        values.append(found.means)
+        centers.append(found.center)
+    return np.hstack(values), np.concatenate(centers)
+
+
+def _fitted(scores: Floats, coefficients: Floats) -> Floats:
+    """Predictions of rows with the coefficients of their levels; (n, n_given)."""
+    by_target = coefficients.reshape(len(scores), -1, scores.shape[1])
+    return np.asarray(np.einsum("nj,ntj->nt", scores, by_target))

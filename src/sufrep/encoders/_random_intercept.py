@@ -1,0 +1,200 @@
+"""Levels by what the covariates leave of their mean response."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.utils._param_validation import Interval
+
+from sufrep.encoders._cross_fitting import CrossFittingEncoder
+from sufrep.encoders._layout import read_covariates
+from sufrep.encoders._target import Target, read_target
+from sufrep.encoders._vectors import Rows, Suffix, Vectors
+from sufrep.moments import GroupMoments
+from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Codes, Columns, Floats
+    from sufrep._frames import Factorized, Table
+    from sufrep.encoders._layout import Column, Covariate, Group, Layout
+
+
+class RandomInterceptEncoder(CrossFittingEncoder):
+    """Represent each level by its shrunken mean residual: what the covariates leave of its mean response.
+
+    Boosted trees predict the target from the covariates; the residuals of a level's rows are averaged and
+    drawn to 0 as far as their mean is noise. This is the random intercept of a mixed model, with trees in
+    place of its linear part. It assumes nothing about hidden states, so it serves where the covariates do
+    not tell the levels apart. For classes, residuals are those of the class indicators (of two classes, the
+    second).
+
+    ``fit_transform`` cross-fits trees and means, so that nothing of a row's own response reaches it.
+
+    Parameters
+    ----------
+    {common parameters}
+    max_iter : int, default=50
+        Rounds of boosting.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes.
+    random_state : int, default=0
+        Seed of the shuffling of ``cv=int`` and of the trees.
+
+    Attributes
+    ----------
+    {common attributes}
+    target_type_ : str
+        Kind of the target that was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sufrep import RandomInterceptEncoder
+    >>> rng = np.random.default_rng(0)
+    >>> shop, size = rng.integers(0, 3, 600), rng.normal(size=600)
+    >>> y = np.array([-2.0, 0.0, 2.0])[shop] + size**2 + rng.normal(size=600)
+    >>> encoder = RandomInterceptEncoder(group=0).fit(np.column_stack([shop, size]), y)
+    >>> encoder.representations_["x0"].values.round(1).ravel()
+    array([-1.9, -0.1,  1.7])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CrossFittingEncoder._parameter_constraints,
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+    _needs_covariates: ClassVar[bool] = False
+    _target_is_covariate: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        group: Group | list[Group] | None = None,
+        *,
+        covariates: Sequence[Column] | None = None,
+        categorical_covariates: Literal["ignore", "share"] = "ignore",
+        remainder: Literal["passthrough", "drop"] = "passthrough",
+        unseen: Literal["prior", "error"] = "prior",
+        missing: Literal["level", "prior", "error"] = "level",
+        min_frequency: int | float | None = None,
+        max_iter: int = 50,
+        cv: Any = 5,
+        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(
+            group,
+            covariates=covariates,
+            categorical_covariates=categorical_covariates,
+            remainder=remainder,
+            unseen=unseen,
+            missing=missing,
+            min_frequency=min_frequency,
+        )
+        self.max_iter = max_iter
+        self.cv = cv
+        self.target_type = target_type
+        self.random_state = random_state
+
+    @property
+    def _uses_target(self) -> bool:
+        return True
+
+    @property
+    def _moments_suffice(self) -> bool:
+        return False
+
+    def _describe(
+        self,
+        table: Table,
+        layout: Layout,
+        y: Any,  # noqa: ARG002
+        *,
+        reset: bool,  # noqa: ARG002
+    ) -> tuple[list[Covariate], Columns]:
+        """The covariates, of which there may be none: then residuals are taken from the overall mean."""
+        return read_covariates(table, layout) if layout.groups else ([], [])
+
+    def _target_of(self, y: Any) -> Target:
+        target = read_target(y, self.target_type)
+        self.target_type_ = target.kind
+        return target
+
+    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
+        assert rows is not None  # `_moments_suffice` is False
+        values, center, classes = self._intercepts(moments.n_levels, rows)
+        several = len(classes) > 1
+        suffixes = [Suffix(f"intercept_{label}" if several else "intercept") for label in classes]
+        return Vectors(values, suffixes, prior=center)
+
+    def _intercepts(self, n_levels: int, rows: Rows) -> tuple[Floats, Floats, list[str | None]]:
+        """Shrunken mean residuals of the levels and of none, (n_levels, n_given) and (n_given,); classes."""
+        assert rows.target is not None
+        first = -1 if self.target_type_ == "binary" else 0
+        classes = [covariate.level for covariate in rows.target.covariates][first:]
+        inside = rows.codes >= 0
+        if rows.weights is not None:
+            inside &= rows.weights > 0
+        values, center = np.zeros((n_levels, len(classes))), np.zeros(len(classes))
+        if not inside.any():
+            return values, center, classes  # nobody is left to learn from
+        weights = None if rows.weights is None else rows.weights[inside]
+        covariates = np.column_stack([column[inside] for column in rows.columns]) if rows.columns else None
+        wanted = np.column_stack([column[inside] for column in rows.target.columns[first:]]).astype(float)
+        found = GroupMoments.from_columns(
+            rows.codes[inside],
+            list((wanted - self._predicted(covariates, wanted, weights)).T),
+            np.arange(n_levels).astype(object),
+            covariates=[str(label) for label in classes],
+            weights=weights,
+        )
+        prior = estimate_means_prior(found)
+        values[:] = prior.center
+        values[found.levels.astype(np.intp)] = shrink_means(found, prior)
+        return values, prior.center, classes
+
+    def _predicted(self, covariates: Floats | None, wanted: Floats, weights: Floats | None) -> Floats:
+        """What the covariates say of the target; (n, n_given)."""
+        overall = np.average(wanted, axis=0, weights=weights)
+        if covariates is None:
+            return np.broadcast_to(overall, wanted.shape)
+        settings: dict[str, Any] = {
+            "max_iter": self.max_iter,
+            "early_stopping": False,
+            "random_state": self.random_state,
+        }
+        if self.target_type_ == "continuous":
+            model = HistGradientBoostingRegressor(**settings)
+            return np.asarray(model.fit(covariates, wanted[:, 0], weights).predict(covariates))[:, None]
+        single = wanted.shape[1] == 1
+        labels = wanted[:, 0].astype(np.intp) if single else np.argmax(wanted, axis=1)
+        if len(np.unique(labels)) < 2:
+            return np.broadcast_to(overall, wanted.shape)
+        model = HistGradientBoostingClassifier(**settings).fit(covariates, labels, weights)
+        shares = np.zeros((len(wanted), max(wanted.shape[1], 2)))
+        shares[:, model.classes_] = model.predict_proba(covariates)
+        return shares[:, -1:] if single else shares
+
+    def _cross_fitted(
+        self,
+        full: Floats,
+        name: str,
+        factor: Factorized,
+        columns: Columns,
+        target: Target,
+        weights: Floats | None,
+        folds: Sequence[tuple[Codes, Codes]],
+    ) -> Floats:
+        codes, n_levels = self._pooled_codes(name, factor)
+        values = np.zeros_like(full)
+        for train, test in folds:
+            outside = np.full(len(codes), -1)
+            outside[train] = codes[train]
+            found, center, _ = self._intercepts(n_levels, Rows(outside, columns, weights, target))
+            values[test] = np.vstack([found, center])[codes[test]]
+        return values
