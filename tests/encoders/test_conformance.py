@@ -15,7 +15,9 @@ from sufrep import (
     LatentStateRegressor,
     LowRankEncoder,
     MeansEncoder,
+    MixedModelEncoder,
     MNLEncoder,
+    RandomInterceptEncoder,
     SparseLowRankEncoder,
 )
 from sufrep.encoders import METHODS, GroupEncoder, make_encoder
@@ -33,10 +35,18 @@ VARIANTS = [
     LowRankEncoder(0, shrinkage="auto"),
     LatentStateEncoder(0, output="both", n_states=2),
     LatentStateEncoder(0, use_target=True, target_type="continuous", n_states=2),
+    MeansEncoder(0, use_target=True, leave_one_out=True),
+    MeansEncoder(0, use_target=True, shrinkage="auto", target_type="continuous"),
+    LowRankEncoder(0, use_target=True, target_type="continuous"),
+    MixedModelEncoder(0, target_type="continuous"),
     LatentStateRegressor(),
     LatentStateRegressor(0),
 ]
-ENCODERS = [make_encoder(method, group) for method in METHODS for group in (None, 0)] + VARIANTS
+# Trying every candidate in every check would take minutes; what is tried is tested elsewhere.
+QUICK = {"sufficient": {"max_candidates": 2}}
+ENCODERS = [
+    make_encoder(method, group, **QUICK.get(method, {})) for method in METHODS for group in (None, 0)
+] + VARIANTS
 
 
 # These compare fit_transform with transform.
@@ -44,7 +54,8 @@ COMPARING = {"check_transformer_general", "check_transformer_data_not_an_array"}
 
 
 def leaves_rows_out(estimator):
-    return getattr(estimator, "leave_one_out", False) or getattr(estimator, "use_target", False)
+    always = isinstance(estimator, RandomInterceptEncoder | MixedModelEncoder) and estimator.group is not None
+    return always or getattr(estimator, "leave_one_out", False) or getattr(estimator, "use_target", False)
 
 
 # One check fits a frame of numbers: without a named group there is nothing to encode, as the warning says.
@@ -70,8 +81,9 @@ def test_an_encoder_takes_categories_where_a_group_is_named(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_only_fisher_requires_a_target(method):
-    assert get_tags(make_encoder(method, 0)).target_tags.required == (method == "fisher")
+def test_some_encoders_require_a_target(method):
+    wanted = method in ("fisher", "random_intercept", "mixed_model", "sufficient")
+    assert get_tags(make_encoder(method, 0)).target_tags.required == wanted
 
 
 @pytest.mark.parametrize("use_target", [False, True])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
@@ -40,14 +41,12 @@ PIECES: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     "states": (LatentStateEncoder, {"output": "both"}),
     "shrunken_means": (MeansEncoder, {"shrinkage": "auto"}),
     "joint_means": (MeansEncoder, {"shrinkage": "auto", "use_target": True}),
-    "joint_states": (LatentStateEncoder, {"output": "posterior", "use_target": True}),
     "one_hot": (ContrastEncoder, {"coding": "one_hot"}),
     "low_rank": (LowRankEncoder, {"shrinkage": "auto"}),
 }
-_NEEDS_COVARIATES = ("means", "shrunken_means", "joint_means", "states", "joint_states", "low_rank")
-_STATES = ("states", "joint_states")
+_NEEDS_COVARIATES = ("means", "shrunken_means", "joint_means", "states", "low_rank")
 # Pieces whose columns have the same names, or say the same.
-_ALIKE = ({"means", "shrunken_means", "joint_means"}, {"target", "joint_means"}, {"states", "joint_states"})
+_ALIKE = ({"means", "shrunken_means", "joint_means"}, {"target", "joint_means"})
 # More indicators than this are not affordable.
 MOST_INDICATORS = 200
 # Fewer states than may be found, and rounds of EM that end earlier, because they take long.
@@ -180,7 +179,7 @@ class Search:
         for number, (train, test) in enumerate(self.folds):
             parts = [self._encoded(name, number) for name in candidate]
             inside, outside = self.problem.take(train), self.problem.take(test)
-            learner = self._learner()
+            learner = self._learner(inside.features.shape[1] + sum(part[0].shape[1] for part in parts))
             weighted = inside.weights is not None and has_fit_parameter(learner, "sample_weight")
             learner.fit(
                 np.column_stack([inside.features, *(part[0] for part in parts)]),
@@ -215,7 +214,7 @@ class Search:
         kind, own = PIECES[name]
         known = kind._parameter_constraints
         extra = {"random_state": self.random_state, "target_type": self.problem.kind}
-        if name in _STATES:
+        if name == "states":
             extra |= _EM
             extra["n_states"] = self._n_states or "auto"
         usable = {key: value for key, value in extra.items() if key in known}
@@ -226,7 +225,7 @@ class Search:
         if (name, number) not in self._columns:
             train, test = self.folds[number]
             inside = self.problem.take(train)
-            if name in _STATES and not self._n_states:
+            if name == "states" and not self._n_states:
                 self._count_states()
             encoder = self._for_positions(name)
             encoder.set_output(transform="default")
@@ -248,7 +247,9 @@ class Search:
             encoder.fit(self.problem.rows, None, self.problem.weights)
         self._n_states = max(encoder.n_states_.values())
 
-    def _learner(self) -> Any:
+    def _learner(self, n_columns: int) -> Any:
+        if not n_columns:
+            return DummyRegressor() if self.problem.kind == "continuous" else DummyClassifier()
         if self.estimator is not None:
             return clone(self.estimator)
         classes = self.problem.kind != "continuous"

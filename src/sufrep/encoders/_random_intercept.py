@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.utils._param_validation import Interval
 
 from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._layout import read_covariates
 from sufrep.encoders._target import Target, read_target
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.moments import GroupMoments
+from sufrep.solvers.experts import bent
+from sufrep.solvers.normal_scores import normal_scores
 from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 
 if TYPE_CHECKING:
@@ -27,25 +26,23 @@ if TYPE_CHECKING:
 class RandomInterceptEncoder(CrossFittingEncoder):
     """Represent each level by its shrunken mean residual: what the covariates leave of its mean response.
 
-    Boosted trees predict the target from the covariates; the residuals of a level's rows are averaged and
-    drawn to 0 as far as their mean is noise. This is the random intercept of a mixed model, with trees in
-    place of its linear part. It assumes nothing about hidden states, so it serves where the covariates do
-    not tell the levels apart. For classes, residuals are those of the class indicators (of two classes, the
-    second).
+    A regression predicts the target from the covariates, brought to normal scores, each with a slope that
+    may bend in the middle; the residuals of a level's rows are averaged and drawn to 0 as far as their mean
+    is noise. This is the random intercept of a mixed model. It assumes nothing about hidden states, so it
+    serves where the covariates do not tell the levels apart. For classes, residuals are those of the class
+    indicators (of two classes, the second).
 
-    ``fit_transform`` cross-fits trees and means, so that nothing of a row's own response reaches it.
+    ``fit_transform`` cross-fits regression and means, so that nothing of a row's own response reaches it.
 
     Parameters
     ----------
     {common parameters}
-    max_iter : int, default=50
-        Rounds of boosting.
     cv : int, splitter or iterable of (train, test), default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     random_state : int, default=0
-        Seed of the shuffling of ``cv=int`` and of the trees.
+        Seed of the shuffling of ``cv=int``.
 
     Attributes
     ----------
@@ -62,13 +59,9 @@ class RandomInterceptEncoder(CrossFittingEncoder):
     >>> y = np.array([-2.0, 0.0, 2.0])[shop] + size**2 + rng.normal(size=600)
     >>> encoder = RandomInterceptEncoder(group=0).fit(np.column_stack([shop, size]), y)
     >>> encoder.representations_["x0"].values.round(1).ravel()
-    array([-1.9, -0.1,  1.7])
+    array([-2.1, -0.1,  1.9])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CrossFittingEncoder._parameter_constraints,
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
     _needs_covariates: ClassVar[bool] = False
     _target_is_covariate: ClassVar[bool] = False
 
@@ -82,7 +75,6 @@ class RandomInterceptEncoder(CrossFittingEncoder):
         unseen: Literal["prior", "error"] = "prior",
         missing: Literal["level", "prior", "error"] = "level",
         min_frequency: int | float | None = None,
-        max_iter: int = 50,
         cv: Any = 5,
         target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
         random_state: int = 0,
@@ -96,7 +88,6 @@ class RandomInterceptEncoder(CrossFittingEncoder):
             missing=missing,
             min_frequency=min_frequency,
         )
-        self.max_iter = max_iter
         self.cv = cv
         self.target_type = target_type
         self.random_state = random_state
@@ -144,11 +135,12 @@ class RandomInterceptEncoder(CrossFittingEncoder):
         if not inside.any():
             return values, center, classes  # nobody is left to learn from
         weights = None if rows.weights is None else rows.weights[inside]
-        covariates = np.column_stack([column[inside] for column in rows.columns]) if rows.columns else None
+        columns = [np.asarray(column[inside], dtype=np.float64) for column in rows.columns]
+        scores = normal_scores(columns, weights).apply(columns).reshape(int(inside.sum()), -1)
         wanted = np.column_stack([column[inside] for column in rows.target.columns[first:]]).astype(float)
         found = GroupMoments.from_columns(
             rows.codes[inside],
-            list((wanted - self._predicted(covariates, wanted, weights)).T),
+            list((wanted - _predicted(bent(scores), wanted, weights)).T),
             np.arange(n_levels).astype(object),
             covariates=[str(label) for label in classes],
             weights=weights,
@@ -157,28 +149,6 @@ class RandomInterceptEncoder(CrossFittingEncoder):
         values[:] = prior.center
         values[found.levels.astype(np.intp)] = shrink_means(found, prior)
         return values, prior.center, classes
-
-    def _predicted(self, covariates: Floats | None, wanted: Floats, weights: Floats | None) -> Floats:
-        """What the covariates say of the target; (n, n_given)."""
-        overall = np.average(wanted, axis=0, weights=weights)
-        if covariates is None:
-            return np.broadcast_to(overall, wanted.shape)
-        settings: dict[str, Any] = {
-            "max_iter": self.max_iter,
-            "early_stopping": False,
-            "random_state": self.random_state,
-        }
-        if self.target_type_ == "continuous":
-            model = HistGradientBoostingRegressor(**settings)
-            return np.asarray(model.fit(covariates, wanted[:, 0], weights).predict(covariates))[:, None]
-        single = wanted.shape[1] == 1
-        labels = wanted[:, 0].astype(np.intp) if single else np.argmax(wanted, axis=1)
-        if len(np.unique(labels)) < 2:
-            return np.broadcast_to(overall, wanted.shape)
-        model = HistGradientBoostingClassifier(**settings).fit(covariates, labels, weights)
-        shares = np.zeros((len(wanted), max(wanted.shape[1], 2)))
-        shares[:, model.classes_] = model.predict_proba(covariates)
-        return shares[:, -1:] if single else shares
 
     def _cross_fitted(
         self,
@@ -198,3 +168,11 @@ class RandomInterceptEncoder(CrossFittingEncoder):
             found, center, _ = self._intercepts(n_levels, Rows(outside, columns, weights, target))
             values[test] = np.vstack([found, center])[codes[test]]
         return values
+
+
+def _predicted(basis: Floats, wanted: Floats, weights: Floats | None) -> Floats:
+    """Ridge regression of each target on the basis, whose first column is 1; (n, n_given)."""
+    weighted = basis if weights is None else basis * weights[:, None]
+    ridge = np.eye(basis.shape[1])
+    ridge[0, 0] = 1e-9
+    return np.asarray(basis @ np.linalg.solve(weighted.T @ basis + ridge, weighted.T @ wanted))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 # Fewer rows than this are dealt into folds several times.
-_STEADY_ROWS = 5_000
+_STEADY_ROWS = 2_000
 _MOST_REPEATS = 3
 
 
@@ -61,7 +61,6 @@ class SufficientEncoder(CrossFittingEncoder):
     states                `LatentStateEncoder`, level and row
     shrunken_means        `MeansEncoder` with ``shrinkage="auto"``
     joint_means           the same with the target as one more covariate, cross-fitted
-    joint_states          `LatentStateEncoder` with the target in the mixture, cross-fitted
     one_hot               indicators, for up to 200 levels
     low_rank              `LowRankEncoder` of the shrunken means
     ====================  =================================================================================
@@ -77,7 +76,7 @@ class SufficientEncoder(CrossFittingEncoder):
         The learner that candidates are judged by: a regressor, or a classifier (by −log P if it has
         ``predict_proba``). None is scikit-learn's histogram gradient boosting.
     max_candidates : int or None, default=None
-        Most candidates that are tried, in the order above and then pairs; None tries all, 17 at most.
+        Most candidates that are tried, in the order above and then pairs; None tries all, 16 at most.
     max_rows : int, default=20000
         Rows that the choice is made on, those of whole levels drawn at random. The chosen encoders are fitted
         on all rows.
@@ -86,7 +85,7 @@ class SufficientEncoder(CrossFittingEncoder):
         given as ``estimator``.
     cv : int, splitter or iterable of (train, test), default=3
         Folds that candidates are compared on; a splitter sees the rows that the choice is made on. With an
-        integer and fewer than 5,000 rows they are dealt anew once or twice more, because chance would
+        integer and fewer than 2,000 rows they are dealt anew once or twice more, because chance would
         choose.
     verbose : int, default=0
         1 shows progress, 2 in a line for each candidate.
@@ -242,8 +241,6 @@ class SufficientEncoder(CrossFittingEncoder):
             largest = int(np.argmax(np.nanmax(problem.rows[:, p:], axis=0)))
             codes = np.nan_to_num(problem.rows[:, p + largest], nan=-1.0).astype(np.intp)
         rows = whole_levels(codes, self.max_rows, self.random_state)
-        if problem.weights is not None:
-            rows = rows[problem.weights[rows] > 0]
         problem = problem.take(rows)
         n_repeats = min(_MOST_REPEATS, -(-_STEADY_ROWS // max(len(rows), 1)))
         n_repeats = n_repeats if isinstance(self.cv, Integral) else 1  # a splitter may not be random

@@ -98,8 +98,8 @@ def shrink_coefficients(
     means = np.tile(center, (len(grams), 1))
     for _ in range(n_rounds):
         precision, right = gram / noise[:, None, None], cross / noise[:, None]
-        center = _center(precision, right, spread, center)
-        covariance = np.linalg.inv(precision + np.diag(1 / spread))
+        covariance: Floats = np.linalg.inv(precision + np.diag(1 / spread)).astype(np.float64)
+        center = _center(precision, right, covariance, center)
         means = np.einsum("kij,kj->ki", covariance, right + center / spread)
         before = spread
         spread = ((means - center) ** 2 + np.diagonal(covariance, axis1=1, axis2=2)).mean(axis=0)
@@ -115,25 +115,23 @@ def shrink_coefficients(
     return GroupCoefficients(means, center, spread, noise)
 
 
-def _center(gram: Floats, cross: Floats, spread: Floats, otherwise: Floats) -> Floats:
+def _center(gram: Floats, cross: Floats, covariance: Floats, otherwise: Floats) -> Floats:
     """The centre m of β_k ~ N(m, diag τ) by generalised least squares; (q,).
 
-    Group k has the precision (G⁻¹ + diag τ)⁻¹ = G − G R (I + R G R)⁻¹ R G with R = √diag τ, which asks for no
-    inverse of G. What no group says anything about stays as it was.
+    Group k has the precision (G⁻¹ + diag τ)⁻¹ = G − G S G with S = (G + diag 1/τ)⁻¹, so that G needs no
+    inverse. What no group says anything about stays as it was.
 
     Parameters
     ----------
-    gram : ndarray, shape (n_groups, q, q)
-        G, in units of the noise; likewise `cross`, shape (n_groups, q).
-    spread : ndarray, shape (q,)
-        τ.
+    gram, cross : ndarray, shapes (n_groups, q, q) and (n_groups, q)
+        G and Zᵀy, in units of the noise.
+    covariance : ndarray, shape (n_groups, q, q)
+        S.
     otherwise : ndarray, shape (q,)
         m before.
     """
-    root = np.sqrt(spread)
-    inner = np.eye(len(root)) + root[:, None] * gram * root
-    both = np.concatenate([gram, cross[:, :, None]], axis=2)
-    both = both - gram @ (root[:, None] * np.linalg.solve(inner, root[:, None] * both))
-    precision, right = both[:, :, :-1].sum(axis=0), both[:, :, -1].sum(axis=0)
+    explained = gram @ covariance
+    precision = (gram - explained @ gram).sum(axis=0)
+    right = (cross - np.einsum("kij,kj->ki", explained, cross)).sum(axis=0)
     ridge = np.diag(1e-9 * np.diag(precision) + 1e-12 * max(float(np.trace(precision)), 1e-300))
     return np.asarray(np.linalg.solve(precision + ridge, right + ridge @ otherwise))
