@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest import SkipTest
 
 import pytest
+from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -19,6 +20,7 @@ from sufrep import (
     MNLEncoder,
     RandomInterceptEncoder,
     SparseLowRankEncoder,
+    SufficientEncoder,
 )
 from sufrep.encoders import METHODS, GroupEncoder, make_encoder
 
@@ -50,6 +52,7 @@ ENCODERS = [
 
 
 # These compare fit_transform with transform.
+WEIGHING = "check_sample_weight_equivalence_on_dense_data"
 COMPARING = {"check_transformer_general", "check_transformer_data_not_an_array"}
 
 
@@ -68,6 +71,10 @@ def test_every_check_of_scikit_learn_passes_and_none_is_skipped(estimator, check
         with pytest.raises(AssertionError, match="fit_transform and transform outcomes not consistent"):
             check(estimator)
         monkeypatch.setattr(type(estimator), "_training_lookups", GroupEncoder._training_lookups)
+    if isinstance(estimator, SufficientEncoder) and check.func.__name__ == WEIGHING:
+        # A row of weight 2 is in one fold, two rows may be in two, so the choice may differ. Nothing else may
+        # be wrong: without a choice the check must pass.
+        estimator = clone(estimator).set_params(max_candidates=1)
     try:
         check(estimator)
     except (SkipTest, pytest.skip.Exception) as skipped:

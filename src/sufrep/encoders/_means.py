@@ -12,7 +12,7 @@ from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._layout import read_covariates
 from sufrep.encoders._reading import check_weights
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, pool_rare
-from sufrep.solvers.shrinkage import estimate_means_prior, posterior_means, shrink_means
+from sufrep.solvers.shrinkage import estimate_means_prior, posterior_means, shrink_each, shrink_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,8 +227,7 @@ def shrunken_target_means(
     values, center = moments.filled_mean(), moments.overall_mean()
     target = moments.select(range(n_own, len(moments.covariates)))
     if target.covariates:
-        prior = estimate_means_prior(target)
-        values[:, n_own:], center[n_own:] = shrink_means(target, prior), prior.center
+        values[:, n_own:], center[n_own:] = shrink_each(target)
     return values, center
 
 

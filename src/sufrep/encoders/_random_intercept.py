@@ -13,7 +13,7 @@ from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.moments import GroupMoments
 from sufrep.solvers.experts import bent
 from sufrep.solvers.normal_scores import normal_scores
-from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
+from sufrep.solvers.shrinkage import shrink_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,10 +145,10 @@ class RandomInterceptEncoder(CrossFittingEncoder):
             covariates=[str(label) for label in classes],
             weights=weights,
         )
-        prior = estimate_means_prior(found)
-        values[:] = prior.center
-        values[found.levels.astype(np.intp)] = shrink_means(found, prior)
-        return values, prior.center, classes
+        shrunken, center = shrink_each(found)
+        values[:] = center
+        values[found.levels.astype(np.intp)] = shrunken
+        return values, center, classes
 
     def _cross_fitted(
         self,

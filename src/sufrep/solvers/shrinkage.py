@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Added to the within-level variances, relative to the overall ones: covariates that are constant or collinear
 # within levels must not stop the whitening.
 _RIDGE = 1e-9
+_ROUNDING = 1e-12
 _BLOCK = 4096  # levels with nulls that are solved for at a time
 
 
@@ -119,6 +120,14 @@ def shrink_means(moments: GroupMoments, prior: MeansPrior) -> Floats:
     return posterior_means(prior, moments.mean, moments.observed, moments.weight)
 
 
+def shrink_each(moments: GroupMoments) -> tuple[Floats, Floats]:
+    """Posterior means with every covariate shrunk by itself, and their centre; (n_levels, p) and (p,)."""
+    parts = [moments.select([j]) for j in range(len(moments.covariates))]
+    priors = [estimate_means_prior(part) for part in parts]
+    values = [shrink_means(part, prior) for part, prior in zip(parts, priors, strict=True)]
+    return np.hstack(values), np.concatenate([prior.center for prior in priors])
+
+
 def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: Floats) -> Floats:
     """Posterior means of levels, with nulls or without; (k, p).
 
@@ -148,7 +157,9 @@ def _within(moments: GroupMoments, scale: Floats) -> Floats:
     safe = np.where(deviation > 0, deviation, 1.0)
     correlation = covariance / np.outer(safe, safe)
     np.fill_diagonal(correlation, 1.0)
-    no_spread = moments.require_order_two().squares.sum(axis=0) <= 0
+    # Rows that came twice may differ by rounding, which is no spread either.
+    total = moments.observed.sum(axis=0) * scale**2
+    no_spread = moments.require_order_two().squares.sum(axis=0) <= _ROUNDING * total
     spread = np.where(no_spread, 0.0, spread)
     return np.asarray(correlation * np.outer(spread, spread))
 
