@@ -32,11 +32,14 @@ format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-pictures: $(READY) ## Draw the figures of the README and docs from results/paper
+pictures: $(READY) ## Draw the figures and write the tables of README and docs from results/
 	@$(BIN)/sufrep paper figures --store results/paper --out docs/paper
 	@$(BIN)/sufrep paper tables --store results/paper --format markdown --out docs/paper/tables.md
+	@$(BIN)/sufrep paper tables --store results/beyond --format markdown --out docs/beyond/simulations.md
+	@$(BIN)/sufrep paper tables --store results/beyond_forest --format markdown --out docs/beyond/forest.md
+	@$(BIN)/sufrep paper tables --store results/benchmark --format markdown --out docs/beyond/benchmark.md
 
-bench: $(READY) ## Measure speed and memory against peers (about 15 minutes)
+bench: $(READY) ## Measure speed and memory against peers (about 30 minutes)
 	@$(BIN)/python -m benchmarks
 
 lock: $(READY) ## Write the installed versions to constraints.txt
