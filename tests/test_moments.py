@@ -282,6 +282,29 @@ def test_expanding_adds_columns_of_zeros(sample, order, data):
 
 
 @law
+@given(labelled_rows(), ORDERS, st.data())
+def test_selecting_keeps_some_covariates_in_any_order(sample, order, data):
+    p = sample.rows.shape[1]
+    chosen = data.draw(st.lists(st.integers(0, p - 1), unique=True))
+    moments, part = sample.moments(order), sample.moments(order).select(chosen)
+    assert part.covariates == tuple(NAMES[j] for j in chosen)
+    assert part.order == order
+    alone = GroupMoments.from_rows(
+        sample.group, sample.rows[:, chosen], weights=sample.weights, order=order, covariates=part.covariates
+    )
+    # Complete rows stay those that are complete in all covariates, of which the part may lack some.
+    assert_same(part, alone, but=("complete_weight", "complete_mean", "scatter"))
+    if order == 2:
+        np.testing.assert_array_equal(part.complete_weight, moments.complete_weight)
+        np.testing.assert_array_equal(part.complete_mean, moments.complete_mean[:, chosen])
+        expected = [[moments.scatter[i, j] for j in chosen] for i in chosen]
+        np.testing.assert_array_equal(part.scatter, np.reshape(expected, (len(chosen), len(chosen))))
+    if not np.isnan(sample.rows).any():
+        assert_same(part, alone)
+    assert_same(moments.select(range(p)), moments)
+
+
+@law
 @given(labelled_rows())
 def test_leaving_a_row_out_gives_the_mean_of_the_others(sample):
     moments = sample.moments()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils._param_validation import InvalidParameterError
 
-from sufrep import ContrastEncoder, LowRankEncoder, MeansEncoder, MNLEncoder, make_encoder
-from sufrep.encoders import METHODS
+import sufrep
+from sufrep import ContrastEncoder, LowRankEncoder, MeansEncoder, MNLEncoder
+from sufrep.encoders import METHODS, GroupEncoder
 from sufrep.errors import (
     ClashingNamesError,
     InfiniteValueError,
@@ -32,11 +35,11 @@ from sufrep.errors import (
 every_method = pytest.mark.parametrize("method", METHODS)
 # Reading and writing of tables is the same for all; fisher and one_hot have paths of their own.
 some_methods = pytest.mark.parametrize("method", ["one_hot", "fisher", "means"])
-# Hidden states and the exact logit need the rows; its closed form does not.
-CHUNKED = {
-    **{method: {} for method in METHODS if method not in ("mnl", "latent_state")},
-    "mnl": {"solver": "lda"},
-}
+# Hidden states, regressions, a choice and the exact logit need the rows; its closed form does not.
+NEEDS_ROWS = ("mnl", "latent_state", "random_intercept", "mixed_model", "sufficient")
+CHUNKED = {**{method: {} for method in METHODS if method not in NEEDS_ROWS}, "mnl": {"solver": "lda"}}
+# Trying all candidates with boosting takes seconds, of which test_sufficient.py spends enough.
+QUICK = {"sufficient": {"estimator": DecisionTreeRegressor(max_depth=2, random_state=0), "max_candidates": 2}}
 every_chunked_method = pytest.mark.parametrize("method", CHUNKED)
 
 HOUSES = {
@@ -47,6 +50,10 @@ HOUSES = {
 PRICE = np.array([1.5, 0.5, 1.0, 2.5, 0.25, 0.75])
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 every_library = pytest.mark.parametrize("library", MAKERS)
+
+
+def make_encoder(method: str, group: Any = None, **parameters: Any) -> GroupEncoder:
+    return sufrep.make_encoder(method, group, **{**QUICK.get(method, {}), **parameters})
 
 
 def houses(library="pandas", **changes):
@@ -65,11 +72,14 @@ NAMES = {
     "permutation": ["zipcode_permutation"],
     "multi_permutation": [f"zipcode_permutation{j}" for j in (1, 2, 3, 4)],
     "fisher": ["zipcode_fisher"],
+    "random_intercept": ["zipcode_intercept"],
+    "mixed_model": ["zipcode_fit"],
     "means": ["zipcode_mean_sqft", "zipcode_mean_floors"],
     "low_rank": ["zipcode_u1"],
     "sparse_low_rank": ["zipcode_sparse1"],
     "mnl": ["zipcode_intercept", "zipcode_slope_sqft", "zipcode_slope_floors"],
     "latent_state": ["zipcode_state1", "zipcode_state2"],
+    "sufficient": [],  # dropped: six rows say nothing of four levels
 }
 
 
@@ -422,8 +432,9 @@ def test_columns_of_nothing_but_nulls_pass_through(library, method):
     assert np.isfinite(result[:, 3:].astype(float)).all()
 
 
-# Rare levels.
+# Rare levels. In a part of the rows others are rare than in all, so another piece may be chosen.
 
+every_unchosen_method = pytest.mark.parametrize("method", [name for name in METHODS if name != "sufficient"])
 labels = st.lists(st.sampled_from("aabbbcccdefgh"), min_size=2, max_size=20)
 
 
@@ -454,7 +465,7 @@ def assert_pooled(encoder, by_hand, group, pooled):
         np.testing.assert_allclose(found[level], expected[new], rtol=1e-6, atol=1e-9)
 
 
-@every_method
+@every_unchosen_method
 @settings(deadline=None, max_examples=5)
 @given(group=labels, least=st.integers(1, 5))
 def test_rare_levels_are_encoded_as_if_they_were_one(method, group, least):
@@ -465,7 +476,7 @@ def test_rare_levels_are_encoded_as_if_they_were_one(method, group, least):
     assert_pooled(encoder, by_hand, group, pooled)
 
 
-@every_method
+@every_unchosen_method
 @settings(deadline=None, max_examples=5)
 @given(group=labels, share=st.floats(0.01, 0.9))
 def test_rare_may_mean_a_small_share_of_the_rows(method, group, share):
@@ -531,8 +542,7 @@ def test_a_level_called_infrequent_stands_beside_the_rare_ones():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_that_does_without_rows_learns_in_chunks(method):
-    needs_rows = method in ("mnl", "latent_state")
-    assert hasattr(make_encoder(method, "zipcode"), "partial_fit") == (not needs_rows)
+    assert hasattr(make_encoder(method, "zipcode"), "partial_fit") == (method not in NEEDS_ROWS)
     assert hasattr(MNLEncoder(solver="lda"), "partial_fit")
 
 

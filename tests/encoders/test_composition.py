@@ -21,13 +21,20 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from skrub import ApplyToCols, TableVectorizer
 
-from sufrep import ContrastEncoder, FisherEncoder, LowRankEncoder, MeansEncoder, errors, make_encoder
-from sufrep.encoders import METHODS
+import sufrep
+from sufrep import ContrastEncoder, FisherEncoder, LowRankEncoder, MeansEncoder, errors
+from sufrep.encoders import METHODS, GroupEncoder
 
 WITHOUT_COVARIATES = [
     *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
     *("permutation", "multi_permutation", "fisher"),
 ]
+# Trying all candidates with boosting takes seconds, of which test_sufficient.py spends enough.
+QUICK = {"sufficient": {"estimator": DecisionTreeRegressor(max_depth=2, random_state=0), "max_candidates": 2}}
+
+
+def make_encoder(method: str, group: Any = None, **parameters: Any) -> GroupEncoder:
+    return sufrep.make_encoder(method, group, **{**QUICK.get(method, {}), **parameters})
 
 
 @pytest.fixture

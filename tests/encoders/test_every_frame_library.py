@@ -12,9 +12,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
-from sufrep import MeansEncoder, make_encoder
-from sufrep.encoders import METHODS
+import sufrep
+from sufrep import MeansEncoder
+from sufrep.encoders import METHODS, GroupEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +34,12 @@ NAMES = ("zipcode", "sqft", "floors", "garden")
 
 TEXT = [None if level is None else str(level) for level in Z]
 CATEGORIES = ["98178", "unused", "98001", "98052", "98125"]
+# Trying all candidates with boosting takes seconds, of which test_sufficient.py spends enough.
+QUICK = {"sufficient": {"estimator": DecisionTreeRegressor(max_depth=2, random_state=0), "max_candidates": 4}}
+
+
+def make_encoder(method: str, group: Any = None, **parameters: Any) -> GroupEncoder:
+    return sufrep.make_encoder(method, group, **{**QUICK.get(method, {}), **parameters})
 
 
 def _pandas(group: Any, sqft: Any, floors: Any, garden: Any) -> pd.DataFrame:

@@ -67,6 +67,16 @@ def test_the_true_number_of_states_is_chosen():
     assert encoder.get_feature_names_out().tolist()[-4:] == [f"group_state{j}" for j in (1, 2, 3, 4)]
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_states_are_tried_than_are_allowed(most):
+    X, _ = drawn(1000, n_latent=5, levels_per_latent=6)
+    encoder = LatentStateEncoder("group", max_states=most).fit(X)
+    assert encoder.n_states_ == {"group": most}
+    assert max(map(int, encoder.held_out_["group"]), default=1) <= most
+    assert LatentStateEncoder("group").fit(X).n_states_["group"] > 3
+    assert LatentStateEncoder("group", n_states=5, max_states=most).fit(X).n_states_ == {"group": 5}
+
+
 def test_one_state_is_chosen_where_levels_do_not_differ():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(1000, 3)), columns=list("abc")).assign(group=rng.integers(0, 20, 1000))
@@ -368,6 +378,13 @@ def test_weights_count_rows_with_the_target_too():
     weighted = encoder.fit(X, sample.y, sample_weight=times).transform(X)
     repeated = encoder.fit(X.iloc[place], sample.y[place]).transform(X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-5)
+
+
+def test_a_target_far_from_zero_keeps_its_digits():
+    X, sample = drawn(300)
+    encoder = LatentStateEncoder("group", n_states=3, use_target=True, remainder="drop")
+    near, far = (encoder.fit_transform(X, sample.y + origin) for origin in (0.0, 1.7e9))
+    np.testing.assert_allclose(far, near, atol=1e-4)
 
 
 def test_a_single_row_is_encoded_without_its_target():

@@ -32,10 +32,12 @@ from sufrep import (
     MeansEncoder,
     MNLEncoder,
     SparseLowRankEncoder,
-    make_encoder,
 )
 from sufrep.encoders import METHODS, GroupEncoder, _persistence
 from sufrep.errors import EncoderFileError, NotSavableError
+
+# Trying all candidates takes seconds; test_persistence_nested.py has what may be chosen.
+QUICK = {"sufficient": {"max_candidates": 2}}
 
 LEVELS: dict[str, list[Any]] = {
     "str": ["north", "", "a:b", '"quoted"\n', "$array"],
@@ -57,6 +59,10 @@ LEVELS: dict[str, list[Any]] = {
     "emoji": ["🦆", "naïve 🇨🇭", "\u202eright to left", "\x00"],
     "mixed": ["1", 1, 2.5, None, dt.date(2024, 1, 1), b"1"],
 }
+
+
+def make_encoder(method: str, group: Any = None, **parameters: Any) -> GroupEncoder:
+    return sufrep.make_encoder(method, group, **{**QUICK.get(method, {}), **parameters})
 
 
 def rows_of(levels: list[Any], n_repeats: int = 4) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeRegressor
 
 from sufrep import errors, make_encoder
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, PermutationEncoder
@@ -23,10 +24,17 @@ from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, PermutationE
 TOLERANCE = {"mnl": 1e-5, "sparse_low_rank": 1e-3, "latent_state": 1e-4}
 
 # These need the rows.
-NOT_CHUNKABLE = ("mnl", "latent_state")
+NOT_CHUNKABLE = ("mnl", "latent_state", "random_intercept", "mixed_model", "sufficient")
 
-# On samples as small as ours one state would be chosen, of which every law is trivial.
-SMALL: dict[str, dict[str, Any]] = {"latent_state": {"n_states": 2}}
+# On samples as small as ours one state would be chosen, of which every law is trivial; and trying all
+# candidates with boosting takes seconds, of which test_sufficient.py spends enough.
+SMALL: dict[str, dict[str, Any]] = {
+    "latent_state": {"n_states": 2},
+    "sufficient": {"estimator": DecisionTreeRegressor(max_depth=2, random_state=0), "max_candidates": 3},
+}
+
+# What is chosen depends on the folds that rows fall into.
+WITHOUT_CHOICE = [method for method in METHODS if method != "sufficient"]
 
 # Every method that learns from moments alone, and the kinds of it that differ in what they add up.
 CHUNKABLE: dict[str, tuple[str, dict[str, Any]]] = {
@@ -133,11 +141,11 @@ def test_parameters_of_the_caller_win_over_those_of_the_method():
     assert make_encoder("multi_permutation", 0, n_permutations=7).n_permutations == 7
 
 
-def test_the_methods_of_the_design_are_there_and_that_of_hidden_states():
+def test_the_methods_of_the_design_are_there_and_those_beyond_it():
     assert list(METHODS) == [
         *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
-        *("permutation", "multi_permutation", "fisher", "means", "low_rank", "sparse_low_rank", "mnl"),
-        "latent_state",
+        *("permutation", "multi_permutation", "fisher", "random_intercept", "mixed_model"),
+        *("means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "sufficient"),
     ]
 
 
@@ -149,7 +157,7 @@ def test_an_unknown_method_gets_the_nearest_as_a_hint():
 
 
 def test_a_method_like_no_other_gets_the_whole_list():
-    with pytest.raises(errors.UnknownMethodError, match=r"Hint: The methods are one_hot, .*, latent_state\."):
+    with pytest.raises(errors.UnknownMethodError, match=r"Hint: The methods are one_hot, .*, sufficient\."):
         make_encoder("zzz")
 
 
@@ -163,16 +171,18 @@ def test_every_method_encodes_the_same_in_every_library(method):
     rng = np.random.default_rng(0)
     columns = {"shop": ["a", "b", None, "c"] * 5, "x": rng.normal(size=20), "z": rng.normal(size=20)}
     y = rng.normal(size=20)
-    expected = make_encoder(method, "shop").fit(pl.DataFrame(columns), y).transform(pl.DataFrame(columns))
+    encoder = make_encoder(method, 0, **SMALL.get(method, {}))
+    expected = encoder.fit(pl.DataFrame(columns), y).transform(pl.DataFrame(columns))
     for frame in (pd.DataFrame(columns), pa.table(columns), pd.DataFrame(columns).convert_dtypes()):
-        found = make_encoder(method, "shop").fit(frame, y).transform(frame)
+        found = clone(encoder).fit(frame, y).transform(frame)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     array = np.column_stack([np.array(column, dtype=object) for column in columns.values()])
-    found = make_encoder(method, 0).fit(array, y).transform(array)
+    found = clone(encoder).fit(array, y).transform(array)
     np.testing.assert_allclose(found.astype(float), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", METHODS)
+# Rows get the prediction of a level's regression, not its coefficients; test_mixed_model.py.
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "mixed_model"])
 def test_an_unseen_level_gets_the_prior(method):
     frame = pd.DataFrame({"shop": list("aaabbc"), "x": [1.0, 2, 4, 8, 9, 5], "z": [3.0, 1, 2, 5, 6, 4]})
     encoder = make_encoder(method, "shop", remainder="drop", **SMALL.get(method, {}))
@@ -183,8 +193,12 @@ def test_an_unseen_level_gets_the_prior(method):
     np.testing.assert_array_equal(encoder.transform(new)[0], table.values[0])
 
 
-# The prior of hidden states is a parameter of its own; test_latent_state.py says which.
-@pytest.mark.parametrize("method", [method for method in METHODS if method != "latent_state"])
+# The prior of hidden states and that of shrunken effects are parameters of their own; test_latent_state.py,
+# test_random_intercept.py and test_mixed_model.py say which.
+OWN_PRIOR = ("latent_state", "random_intercept", "mixed_model", "sufficient")
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in OWN_PRIOR])
 @settings(deadline=None, max_examples=6)
 @given(sample=samples(), least=st.sampled_from([None, 4, 0.2]))
 def test_the_prior_is_the_weighted_mean_of_the_level_vectors(method, sample, least):
@@ -199,7 +213,7 @@ def test_the_prior_is_the_weighted_mean_of_the_level_vectors(method, sample, lea
     np.testing.assert_allclose(table.prior, np.average(rows, axis=0, weights=weights), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", WITHOUT_CHOICE)
 @settings(deadline=None, max_examples=6)
 @given(sample=samples(), seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_the_rows_does_not_matter(method, sample, seed):
@@ -208,7 +222,7 @@ def test_the_order_of_the_rows_does_not_matter(method, sample, seed):
     assert_same(fitted(method, sample), fitted(method, shuffled), TOLERANCE.get(method, 1e-7))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", WITHOUT_CHOICE)
 @settings(deadline=None, max_examples=6)
 @given(sample=samples(weighted=False), seed=st.integers(0, 2**32 - 1))
 def test_a_weight_counts_how_often_a_row_came(method, sample, seed):
@@ -237,7 +251,11 @@ def test_the_names_of_the_levels_do_not_matter(method, sample, order):
         np.testing.assert_allclose(after[new.get(level)], vector, rtol=close, atol=close)
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method != "fisher"])
+# These are cross-fitted.
+NEEDS_TARGET = ("fisher", "random_intercept", "mixed_model", "sufficient")
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in NEEDS_TARGET])
 @settings(deadline=None, max_examples=5)
 @given(sample=samples())
 def test_fit_transform_is_fit_and_transform(method, sample):
@@ -251,10 +269,10 @@ def test_fit_transform_is_fit_and_transform(method, sample):
 def test_fitting_twice_gives_the_same_bits(method):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd")).assign(shop=list("uvwxyz") * 10)
-    encoder = make_encoder(method, "shop").fit(frame, frame["a"])
+    encoder = make_encoder(method, "shop", **SMALL.get(method, {})).fit(frame, frame["a"])
     first = encoder.transform(frame)
     np.testing.assert_array_equal(encoder.fit(frame, frame["a"]).transform(frame), first)
-    np.testing.assert_array_equal(make_encoder(method, "shop").fit(frame, frame["a"]).transform(frame), first)
+    np.testing.assert_array_equal(clone(encoder).fit(frame, frame["a"]).transform(frame), first)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -367,7 +385,7 @@ def test_a_row_of_weight_zero_may_hold_anything(method):
     rows = pd.DataFrame(
         {"shop": rng.choice(list("abc"), 40), "x": rng.normal(size=40), "z": rng.normal(size=40)}
     )
-    weights, y = np.ones(40), rng.normal(size=40)
+    weights, y = np.ones(40), rng.normal(size=40) + 3 * (rows["shop"] == "a").to_numpy()
     weights[3] = 0.0
     encoder = make_encoder(method, "shop", **SMALL.get(method, {}))
     expected = clone(encoder).fit(rows.drop(index=3), np.delete(y, 3))
@@ -378,11 +396,12 @@ def test_a_row_of_weight_zero_may_hold_anything(method):
     )
 
 
-@pytest.mark.parametrize("method", ["low_rank", "sparse_low_rank", "mnl", "latent_state"])
+@pytest.mark.parametrize("method", ["low_rank", "sparse_low_rank", "mnl", "latent_state", "mixed_model"])
 def test_a_fit_without_groups_leaves_no_details_of_an_earlier_one(method):
     rows = pd.DataFrame({"shop": list("aabb"), "x": [1.0, 2.0, 3.0, 5.0], "z": [0.0, 1.0, 0.5, 2.0]})
-    encoder = make_encoder(method, "shop").fit(rows)
+    y = [1.0, 2.5, 2.0, 4.0]
+    encoder = make_encoder(method, "shop").fit(rows, y)
     details = {"singular_values_", "loadings_", "iterations_", "mixtures_", "normal_scores_", "n_states_"}
     assert details & vars(encoder).keys()
-    encoder.set_params(group=None).fit(rows[["x", "z"]].to_numpy())
+    encoder.set_params(group=None).fit(rows[["x", "z"]].to_numpy(), y)
     assert not details & vars(encoder).keys()

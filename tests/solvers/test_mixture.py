@@ -12,8 +12,8 @@ from scipy.stats import multivariate_normal, norm
 
 from sufrep import simulate
 from sufrep.solvers import mixture as module
-from sufrep.solvers.experts import ClassExperts, LinearExperts
-from sufrep.solvers.mixture import Mixture, fit_mixture, posteriors
+from sufrep.solvers.experts import ClassExperts, LinearExperts, first_class_experts, first_linear_experts
+from sufrep.solvers.mixture import Mixture, fit_mixture, fit_with_target, posteriors
 from sufrep.solvers.states import Sample, best_of_starts, choose_n_states, start_mixture
 
 
@@ -107,6 +107,37 @@ def test_the_criterion_never_falls_with_a_target(kind: str, seed: int) -> None:
     found = fit_mixture(sample.rows, sample.codes, start, target=y, max_iter=60, tol=0.0)
     assert (np.diff(found.objective) > -1e-8 * np.abs(found.objective[0])).all()
     assert found.objective[-1] > found.objective[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_criterion_never_falls_once_experts_are_calibrated(seed: int, weighted: bool) -> None:
+    sample, drawn = draw(300, seed=seed)
+    weights = np.random.default_rng(seed).choice([0.5, 1.0, 2.0], 300) if weighted else None
+    start = start_mixture(sample, 3, seed=0)
+    experts = first_linear_experts(sample.rows - start.center, drawn.y, 3, weights)
+    start = with_experts(start, experts)
+    found = fit_with_target(sample.rows, sample.codes, start, drawn.y, weights=weights, tol=1e-5)
+    assert found.converged
+    assert len(found.objective) > 2
+    assert (np.diff(found.objective) > -1e-8 * np.abs(found.objective[0])).all()
+    assert isinstance(found.experts, LinearExperts)
+    assert np.ptp(found.experts.penalty) > 1  # no longer one for all
+    short = fit_with_target(sample.rows, sample.codes, start, drawn.y, weights=weights, max_iter=2, tol=0.0)
+    assert not short.converged
+    assert len(short.objective) == 2
+
+
+def test_classes_are_fitted_once() -> None:
+    sample, drawn = draw(300)
+    y = np.digitize(drawn.y, [-0.5, 0.5])
+    start = with_experts(start_mixture(sample, 3, seed=0), first_class_experts(y, 3, 3))
+    once, found = (
+        fit(sample.rows, sample.codes, start, target=y, tol=1e-5) for fit in (fit_mixture, fit_with_target)
+    )
+    np.testing.assert_array_equal(found.objective, once.objective)
+    np.testing.assert_array_equal(found.shares, once.shares)
+    assert found.converged
 
 
 def test_linear_experts_are_weighted_ridge_regressions() -> None:

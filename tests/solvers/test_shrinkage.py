@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sufrep import GroupMoments
-from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
+from sufrep.solvers.shrinkage import estimate_means_prior, shrink_each, shrink_means
 
 
 def draw(
@@ -105,6 +105,32 @@ def test_a_covariate_that_a_level_never_has_is_predicted_from_its_others() -> No
     shrunk = shrink_means(moments, estimate_means_prior(moments))
     assert abs(shrunk[17, 1] - 2 * true[17]) < 0.4
     assert np.isfinite(shrunk).all()
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_covariates_that_are_shrunk_each_know_nothing_of_the_others(holes: bool) -> None:
+    codes, rows, _ = draw(40, seed=8)
+    if holes:
+        rows[::7, 1] = np.nan
+    values, center = shrink_each(moments_of(codes, rows))
+    assert values.shape == (40, 4)
+    for j in range(4):
+        alone = moments_of(codes, rows[:, [j]])
+        prior = estimate_means_prior(alone)
+        np.testing.assert_allclose(values[:, [j]], shrink_means(alone, prior), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(center[j], prior.center[0])
+    together = shrink_means(moments_of(codes, rows), estimate_means_prior(moments_of(codes, rows)))
+    assert np.abs(together - values).max() > 0.05
+
+
+def test_a_covariate_that_is_null_everywhere_does_no_harm() -> None:
+    codes, rows, _ = draw(30, seed=9, p=2)
+    moments = moments_of(codes, np.column_stack([rows, np.full(len(rows), np.nan)]))
+    shrunk = shrink_means(moments, estimate_means_prior(moments))
+    assert np.isfinite(shrunk).all()
+    np.testing.assert_array_equal(shrunk[:, 2], 0.0)
+    each, _ = shrink_each(moments)
+    np.testing.assert_allclose(each[:, :2], shrink_each(moments_of(codes, rows))[0], rtol=1e-9)
 
 
 def test_nulls_that_are_few_change_little() -> None:

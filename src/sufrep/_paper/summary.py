@@ -89,7 +89,8 @@ def simulated_improvements(records: Sequence[dict[str, Any]]) -> list[SimulatedI
     for (model, *where), by_method in errors.items():
         cell: Cell = tuple(where)
         for method, ours in by_method.items():
-            if method == BASELINE:
+            borrowed = model in NATIVE_MODELS and method in REFERENCES
+            if method == BASELINE or borrowed:
                 continue
             seeds, theirs = _paired(ours, by_method.get(BASELINE, {}))
             if not len(seeds):

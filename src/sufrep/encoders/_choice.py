@@ -24,6 +24,7 @@ from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mixed_model import MixedModelEncoder
 from sufrep.encoders._random_intercept import RandomInterceptEncoder
+from sufrep.errors import NoLevelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -179,15 +180,14 @@ class Search:
         for number, (train, test) in enumerate(self.folds):
             parts = [self._encoded(name, number) for name in candidate]
             inside, outside = self.problem.take(train), self.problem.take(test)
-            learner = self._learner(inside.features.shape[1] + sum(part[0].shape[1] for part in parts))
+            columns = np.column_stack([inside.features, *(part[0] for part in parts)])
+            # scikit-learn's boosting cannot bin a column of nulls.
+            told = ~np.isnan(columns).all(axis=0)
+            learner = self._learner(int(told.sum()), inside.y)
             weighted = inside.weights is not None and has_fit_parameter(learner, "sample_weight")
-            learner.fit(
-                np.column_stack([inside.features, *(part[0] for part in parts)]),
-                inside.y,
-                **({"sample_weight": inside.weights} if weighted else {}),
-            )
-            columns = np.column_stack([outside.features, *(part[1] for part in parts)])
-            total[test] += _losses(learner, columns, outside.y, outside.kind)
+            learner.fit(columns[:, told], inside.y, **({"sample_weight": inside.weights} if weighted else {}))
+            columns = np.column_stack([outside.features, *(part[1] for part in parts)])[:, told]
+            total[test] += self._losses(learner, columns, outside.y)
             n_columns = sum(part[0].shape[1] for part in parts)
         times = sum(len(test) for _, test in self.folds) / max(len(total), 1)
         return Tried(candidate, total / max(times, 1), n_columns)
@@ -224,15 +224,20 @@ class Search:
         """Columns of a piece for the rows inside and outside a fold's training part."""
         if (name, number) not in self._columns:
             train, test = self.folds[number]
-            inside = self.problem.take(train)
-            if name == "states" and not self._n_states:
-                self._count_states()
-            encoder = self._for_positions(name)
-            encoder.set_output(transform="default")
-            with without_convergence_warnings():
-                first = encoder.fit_transform(inside.rows, inside.y, inside.weights)
-            self._columns[name, number] = first, encoder.transform(self.problem.rows[test])
+            try:
+                with without_convergence_warnings():
+                    self._columns[name, number] = self._encode(name, train, test)
+            except NoLevelError:  # none of the rows to learn from has a level
+                self._columns[name, number] = np.empty((len(train), 0)), np.empty((len(test), 0))
         return self._columns[name, number]
+
+    def _encode(self, name: str, train: Codes, test: Codes) -> tuple[Floats, Floats]:
+        if name == "states" and not self._n_states:
+            self._count_states()
+        inside = self.problem.take(train)
+        encoder = self._for_positions(name).set_output(transform="default")
+        first = encoder.fit_transform(inside.rows, inside.y, inside.weights)
+        return first, encoder.transform(self.problem.rows[test])
 
     def _for_positions(self, name: str) -> GroupEncoder:
         p, width = self.problem.n_covariates, self.problem.rows.shape[1]
@@ -243,18 +248,30 @@ class Search:
     def _count_states(self) -> None:
         """Choose the number of states once, without the target; of several groups, the largest number."""
         encoder: Any = self._for_positions("states")
-        with without_convergence_warnings():
-            encoder.fit(self.problem.rows, None, self.problem.weights)
+        encoder.fit(self.problem.rows, None, self.problem.weights)
         self._n_states = max(encoder.n_states_.values())
 
-    def _learner(self, n_columns: int) -> Any:
-        if not n_columns:
-            return DummyRegressor() if self.problem.kind == "continuous" else DummyClassifier()
+    def _learner(self, n_columns: int, y: Array) -> Any:
+        """A learner for so many columns; one class needs none, and few classifiers take it."""
+        classes = self.problem.kind != "continuous"
+        if not n_columns or (classes and len(np.unique(y)) == 1):
+            return DummyClassifier() if classes else DummyRegressor()
         if self.estimator is not None:
             return clone(self.estimator)
-        classes = self.problem.kind != "continuous"
         kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
         return kind(early_stopping=False, random_state=self.random_state)
+
+    def _losses(self, learner: Any, columns: Floats, y: Array) -> Floats:
+        """Squared errors, −log P(class), or errors of a classifier that knows no probabilities; (n,)."""
+        if self.problem.kind == "continuous":
+            return np.asarray((np.asarray(learner.predict(columns)).reshape(-1) - y) ** 2, dtype=np.float64)
+        # Asked of the estimator: a dummy in its place must be measured alike.
+        if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
+            return np.asarray(learner.predict(columns) != y, dtype=np.float64)
+        position = {label: place for place, label in enumerate(learner.classes_.tolist())}
+        places = np.array([position.get(label, -1) for label in y.tolist()])
+        shares = np.column_stack([learner.predict_proba(columns), np.zeros(len(y))])
+        return np.asarray(-np.log(np.maximum(shares[np.arange(len(y)), places], _LEAST_PROBABILITY)))
 
 
 @contextmanager
@@ -296,18 +313,6 @@ def whole_levels(codes: Codes, max_rows: int, seed: int) -> Codes:
     return rows
 
 
-def _losses(learner: Any, columns: Floats, y: Array, kind: str) -> Floats:
-    """Squared errors, −log P(class), or errors of a classifier that knows no probabilities; (n,)."""
-    if kind == "continuous":
-        return np.asarray((np.asarray(learner.predict(columns)).reshape(-1) - y) ** 2, dtype=np.float64)
-    if not hasattr(learner, "predict_proba"):
-        return np.asarray(learner.predict(columns) != y, dtype=np.float64)
-    position = {label: place for place, label in enumerate(learner.classes_.tolist())}
-    places = np.array([position.get(label, -1) for label in y.tolist()])
-    shares = np.column_stack([learner.predict_proba(columns), np.zeros(len(y))])
-    return np.asarray(-np.log(np.maximum(shares[np.arange(len(y)), places], _LEAST_PROBABILITY)))
-
-
 class Progress:
     """A line of text for every candidate, or one line that grows where a person looks on."""
 
@@ -322,9 +327,17 @@ class Progress:
         name = " + ".join(tried.candidate) or "drop"
         text = f"[SufficientEncoder] {self._done} of {most}: {name}, loss {loss:.6g}"
         text += f" ({perf_counter() - self._start:.0f} s)"
-        if sys.stderr.isatty() and self._verbose == 1:
+        if self._one_line():
             bar = "#" * round(20 * self._done / most)
-            sys.stderr.write(f"\r{bar:<20} {text:<88}" + "\n" * (self._done == most))
+            sys.stderr.write(f"\r{bar:<20} {text:<88}")
             sys.stderr.flush()
         else:
             sys.stderr.write(text + "\n")
+
+    def close(self) -> None:
+        """End the line that grew; there may be fewer candidates than were announced."""
+        if self._one_line():
+            sys.stderr.write("\n")
+
+    def _one_line(self) -> bool:
+        return self._verbose == 1 and sys.stderr.isatty()

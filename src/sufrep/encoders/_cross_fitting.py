@@ -43,6 +43,8 @@ class CrossFittingEncoder(GroupEncoder):
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
     _target_is_covariate: ClassVar[bool] = True
+    # Whether covariates=[] is allowed: levels are then described by the target alone.
+    _target_suffices: ClassVar[bool] = False
 
     target_type: str
     cv: Any
@@ -143,7 +145,8 @@ class CrossFittingEncoder(GroupEncoder):
         if not self._needs_covariates:
             return target.covariates, target.columns
         found, columns = read_covariates(table, layout)
-        if not found and self.covariates is None and layout.groups:
+        optional = self._target_suffices and self.covariates is not None
+        if layout.groups and not (found or optional):
             raise NoCovariateError(len(table.names), layout.group_names(table.names))
         return [*found, *target.covariates], [*columns, *target.columns]
 

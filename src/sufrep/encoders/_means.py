@@ -95,6 +95,7 @@ class MeansEncoder(CrossFittingEncoder):
         "leave_one_out": ["boolean"],
         "use_target": ["boolean"],
     }
+    _target_suffices: ClassVar[bool] = True
 
     def __init__(
         self,

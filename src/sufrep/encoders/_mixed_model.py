@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sufrep.moments import GroupMoments
 
 _ROUNDS = 20
+# A spread that is this small beside the size of the values is rounding, not spread.
+_ROUNDING = 1e-12
 
 
 class MixedModelEncoder(CrossFittingEncoder):
@@ -214,21 +216,24 @@ def _regressions(
     values, centers = [], []
     for y in target:
         mean = float(np.average(y, weights=weights))
-        # A target without spread still needs a variance.
-        variance = max(float(np.average((y - mean) ** 2, weights=weights)), 1e-12 * mean**2, 1e-300)
-        first = np.zeros(scores.shape[1])
-        first[0] = mean
+        # From the mean: sums of squares far from zero lose every digit
+        # (test_a_target_far_from_zero_keeps_its_digits).
+        apart = y - mean
+        # A target without spread still needs a variance, one that sums of rows may be divided by
+        # (test_a_class_that_no_other_fold_has_is_predicted_nowhere).
+        variance = max(float(np.average(apart**2, weights=weights)), (_ROUNDING * mean) ** 2, 1e-200)
         found = shrink_coefficients(
-            group_grams(np.column_stack([scores, y]), codes, n_levels, weights),
-            center=first,
+            group_grams(np.column_stack([scores, apart]), codes, n_levels, weights),
+            center=np.zeros(scores.shape[1]),
             noise=np.full(n_levels, variance),
             variance=variance,
             noise_weight=1.0,
             common_noise=True,
             n_rounds=_ROUNDS,
         )
-        values.append(found.means)
-        centers.append(found.center)
+        origin = np.append(mean, np.zeros(scores.shape[1] - 1))
+        values.append(found.means + origin)
+        centers.append(found.center + origin)
     return np.hstack(values), np.concatenate(centers)
 
 

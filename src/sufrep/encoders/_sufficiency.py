@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import stats
 from sklearn.base import clone, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.model_selection import cross_val_predict
 from sklearn.utils import _safe_indexing
 
 from sufrep.encoders._contrasts import ContrastEncoder
@@ -147,9 +147,8 @@ def sufficiency_check(
         if position not in layout.groups[0] and table.kind(position) == "numeric"
     ]
     factor = read_group(table, layout.groups[0], encoder.missing).with_missing_level()
-    task = _Task(
-        np.column_stack([np.empty((table.n_rows, 0)), *features]), wanted, factor, estimator, random_state
-    )
+    visible = np.column_stack([np.empty((table.n_rows, 0)), *features])
+    task = _Task(visible, wanted, target.kind != "continuous", factor, estimator, random_state)
     alone, added = np.zeros(table.n_rows), np.zeros(table.n_rows)
     for train, test in split_rows(cv, table.n_rows, y, random_state):
         fresh = clone(encoder)
@@ -165,13 +164,10 @@ class _Task:
 
     features: Floats
     wanted: Floats
+    classes: bool
     factor: Factorized
     estimator: Any
     random_state: int
-
-    @property
-    def _classes(self) -> bool:
-        return bool(self.wanted.shape[1] > 1)
 
     def errors(
         self, train: Codes, test: Codes, inside: Any, outside: Any, beside: str
@@ -179,9 +175,7 @@ class _Task:
         """Squared errors of the test rows, without the level and with it."""
         known = np.column_stack([self.features[train], _dense(inside)])
         new = np.column_stack([self.features[test], _dense(outside)])
-        learner = self._learner()
-        fitted = clone(learner).fit(known, self._labels(train))
-        predicted = self._predict(fitted, new)
+        predicted = self._predict(known, train, new)
         if beside == "one_hot":
             codes = self.factor.codes[:, None].astype(np.float64)
             indicators = (
@@ -189,51 +183,51 @@ class _Task:
             )
             known = np.column_stack([known, indicators.transform(codes[train])])
             new = np.column_stack([new, indicators.transform(codes[test])])
-            with_level = self._predict(clone(learner).fit(known, self._labels(train)), new)
+            with_level = self._predict(known, train, new)
         else:
-            with_level = predicted + self._level_residuals(train, known, learner)[self.factor.codes[test]]
+            with_level = predicted + self._level_residuals(known, train)[self.factor.codes[test]]
         truth = self.wanted[test]
         return ((truth - predicted) ** 2).sum(axis=1), ((truth - with_level) ** 2).sum(axis=1)
 
-    def _level_residuals(self, train: Codes, known: Floats, learner: Any) -> Floats:
+    def _level_residuals(self, known: Floats, train: Codes) -> Floats:
         """Shrunken mean residuals of the levels, from predictions out of inner folds; (n_levels, q)."""
-        labels = self._labels(train)
-        method = "predict_proba" if self._classes else "predict"
-        found = np.asarray(cross_val_predict(learner, known, labels, cv=_INNER_FOLDS, method=method))
-        predicted = self._laid_out(found.reshape(len(train), -1), np.unique(labels))
+        residuals = np.zeros((len(self.factor.levels), self.wanted.shape[1]))
+        if len(train) < 2:
+            return residuals  # no other row to predict it from
+        predicted = np.empty((len(train), self.wanted.shape[1]))
+        # Shuffled: rows often come level by level, and a fold without a level cannot tell what is left of it.
+        for inside, outside in split_rows(_INNER_FOLDS, len(train), train, self.random_state):
+            predicted[outside] = self._predict(known[inside], np.asarray(train)[inside], known[outside])
         moments = GroupMoments.from_columns(
             self.factor.codes[train],
             list((self.wanted[train] - predicted).T),
             np.arange(len(self.factor.levels)).astype(object),
             covariates=[str(j) for j in range(self.wanted.shape[1])],
         )
-        residuals = np.zeros((len(self.factor.levels), self.wanted.shape[1]))
         residuals[moments.levels.astype(np.intp)] = shrink_means(moments, estimate_means_prior(moments))
         return residuals
 
-    def _learner(self) -> Any:
+    def _predict(self, known: Floats, rows: Codes, new: Floats) -> Floats:
+        """Predictions for new rows, or probabilities of the classes, by a learner of the given rows."""
+        # scikit-learn's boosting cannot bin a column of nulls.
+        told = ~np.isnan(known).all(axis=0)
+        wanted = self.wanted[rows]
+        labels: Array = np.argmax(wanted, axis=1) if self.classes else wanted[:, 0]
+        fitted = self._learner(int(told.sum()), labels).fit(known[:, told], labels)
+        if not self.classes:
+            return np.asarray(fitted.predict(new[:, told]), dtype=np.float64).reshape(-1, 1)
+        wide = np.zeros((len(new), self.wanted.shape[1]))
+        wide[:, fitted.classes_.astype(np.intp)] = fitted.predict_proba(new[:, told])
+        return wide
+
+    def _learner(self, n_columns: int, labels: Array) -> Any:
+        """A learner for so many columns; one class needs none, and few classifiers take it."""
+        if not n_columns or (self.classes and len(np.unique(labels)) == 1):
+            return DummyClassifier() if self.classes else DummyRegressor()
         if self.estimator is not None:
             return clone(self.estimator)
-        kind = HistGradientBoostingClassifier if self._classes else HistGradientBoostingRegressor
+        kind = HistGradientBoostingClassifier if self.classes else HistGradientBoostingRegressor
         return kind(early_stopping=False, random_state=self.random_state)
-
-    def _labels(self, rows: Codes) -> Array:
-        part = self.wanted[rows]
-        labels: Array = np.argmax(part, axis=1) if self._classes else part[:, 0]
-        return labels
-
-    def _predict(self, fitted: Any, columns: Floats) -> Floats:
-        if not self._classes:
-            return np.asarray(fitted.predict(columns), dtype=np.float64).reshape(-1, 1)
-        return self._laid_out(np.asarray(fitted.predict_proba(columns)), fitted.classes_)
-
-    def _laid_out(self, predicted: Floats, classes: Array) -> Floats:
-        """Probabilities in the columns of their classes, 0 for a class that was not there."""
-        if not self._classes:
-            return predicted
-        wide = np.zeros((len(predicted), self.wanted.shape[1]))
-        wide[:, classes.astype(np.intp)] = predicted
-        return wide
 
 
 def _summary(beside: str, alone: Floats, added: Floats) -> SufficiencyCheck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -28,7 +29,7 @@ from sufrep.errors import NoLevelError
 from sufrep.representation import Representation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scipy import sparse
 
@@ -77,9 +78,10 @@ class SufficientEncoder(CrossFittingEncoder):
         ``predict_proba``). None is scikit-learn's histogram gradient boosting.
     max_candidates : int or None, default=None
         Most candidates that are tried, in the order above and then pairs; None tries all, 16 at most.
-    max_rows : int, default=20000
-        Rows that the choice is made on, those of whole levels drawn at random. The chosen encoders are fitted
-        on all rows.
+    max_rows : int, default=100000
+        Rows that the choice is made on, those of whole levels drawn at random; the time of a fit is about in
+        proportion. With fewer levels, covariates tell them apart more easily, so that a choice on a part of
+        them leans towards the covariates. The chosen encoders are fitted on all rows.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes, unless a regressor is
         given as ``estimator``.
@@ -139,7 +141,7 @@ class SufficientEncoder(CrossFittingEncoder):
         min_frequency: int | float | None = None,
         estimator: Any = None,
         max_candidates: int | None = None,
-        max_rows: int = 20_000,
+        max_rows: int = 100_000,
         target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
         cv: Any = 3,
         verbose: int = 0,
@@ -188,6 +190,8 @@ class SufficientEncoder(CrossFittingEncoder):
         return table, [*chain.from_iterable(parts)]
 
     def _look_up(self, table: Table, factors: Sequence[Factorized]) -> list[Lookup]:
+        if self.unseen == "error":
+            super()._look_up(table, factors)  # a column that is dropped may hold new levels too
         parts = [encoder._look_up(table, factors) for encoder in self.encoders_.values()]
         return [*chain.from_iterable(parts)]
 
@@ -207,16 +211,19 @@ class SufficientEncoder(CrossFittingEncoder):
         target = read_target(y, self._wanted_type())
         self.target_type_, self.layout_ = target.kind, self._layout_of(table)
         factors = [read_group(table, columns, self.missing) for columns in self.layout_.groups]
+        counts = np.ones(table.n_rows, dtype=bool) if weights is None else weights > 0
         for name, factor in zip(self.layout_.group_names(table.names), factors, strict=True):
-            if not len(factor.levels):
+            if (factor.codes[counts] < 0).all():
                 raise NoLevelError(name)
         self.covariates_, _ = read_covariates(table, self.layout_)
-        search = self._search(_problem(table, self.layout_, factors, target, weights))
+        problem = _problem(table, self.layout_, factors, target, weights)
+        search = self._search(problem.take(np.flatnonzero(counts)))
         progress = Progress(self.verbose)
         tried = search.run(
             self.max_candidates if factors else 1,
             lambda item, most: progress(item, most, search.mean(item.losses)),
         )
+        progress.close()
         chosen = search.best(tried)
         self.chosen_, self.report_ = chosen.candidate, _report(tried, chosen, search.mean, search.gain)
         own = {"covariates": self.covariates, "categorical_covariates": self.categorical_covariates}
@@ -260,15 +267,13 @@ class SufficientEncoder(CrossFittingEncoder):
         for name, factor in zip(self.layout_.group_names(table.names), factors, strict=True):
             weight = np.bincount(factor.codes + 1, weights, minlength=len(factor.levels) + 1)[1:]
             levels, weight = factor.levels[weight > 0], weight[weight > 0].astype(np.float64)
-            if not len(levels):
-                raise NoLevelError(name)
-            tables = [encoder.representations_[name] for encoder in self.encoders_.values()]
+            tables = {piece: encoder.representations_[name] for piece, encoder in self.encoders_.items()}
             self.representations_[name] = Representation.from_values(
                 levels,
-                np.hstack([np.empty((len(levels), 0)), *(_dense(table.values) for table in tables)]),
-                chain.from_iterable(table.columns for table in tables),
+                np.hstack([np.empty((len(levels), 0)), *(_dense(table.values) for table in tables.values())]),
+                _distinct_columns(tables),
                 weight=weight,
-                prior=np.concatenate([np.empty(0), *(table.prior for table in tables)]),
+                prior=np.concatenate([np.empty(0), *(table.prior for table in tables.values())]),
             )
         names = self.get_feature_names_out().tolist()
         n_kept = len(self.layout_.kept)
@@ -323,6 +328,16 @@ def _report(
         "n_columns": [item.n_columns for item in tried],
         "chosen": [item is chosen for item in tried],
     }
+
+
+def _distinct_columns(tables: Mapping[str, Representation]) -> list[str]:
+    """Names of the columns of all tables; the piece is added where two would be called the same."""
+    times = Counter(chain.from_iterable(table.columns for table in tables.values()))
+    return [
+        column if times[column] == 1 else f"{column} ({piece})"
+        for piece, table in tables.items()
+        for column in table.columns
+    ]
 
 
 def _dense(values: Floats | sparse.csr_array) -> Floats:

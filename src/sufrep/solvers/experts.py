@@ -58,18 +58,19 @@ def bent(apart: Floats) -> Floats:
 class _GramSums:
     """Weighted sums of squares and products of the basis and y, for every state."""
 
-    def __init__(self, n_states: int, n_basis: int) -> None:
+    def __init__(self, n_states: int, n_basis: int, origin: float) -> None:
         self.gram = np.zeros((n_states, n_basis + 1, n_basis + 1))
+        self.origin = origin
 
     def add(self, apart: Floats, posterior: Floats, target: Array) -> None:
-        columns = np.column_stack([bent(apart), target])
+        columns = np.column_stack([bent(apart), target - self.origin])
         for state, weight in enumerate(posterior.T):
             self.gram[state] += (columns * weight[:, None]).T @ columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearExperts:
-    """Y | x, l ~ N(b(x)ᵀβ_l, σ_l²), b as in `bent`; β_l is drawn to a common β, the noise to that of all.
+    """Y | x, l ~ N(y₀ + b(x)ᵀβ_l, σ_l²), b as in `bent`; β_l is drawn to a common β, σ_l² to that of all.
 
     Attributes
     ----------
@@ -83,6 +84,9 @@ class LinearExperts:
         Residual variance of that regression.
     penalty : ndarray, shape (2p + 1,)
         Rows, so to speak, that draw each coefficient of a state to the common one.
+    origin : float
+        y₀, from which the target counts: sums of squares far from zero would lose every digit
+        (test_a_target_far_from_zero_keeps_its_digits).
     """
 
     coefficients: Floats
@@ -90,15 +94,16 @@ class LinearExperts:
     pooled: Floats
     pooled_variance: float
     penalty: Floats
+    origin: float = 0.0
 
     def log_density(self, apart: Floats, target: Array) -> Floats:
-        """Log N(y; α_l + xᵀβ_l, σ_l²); (n, n_states)."""
+        """Log N(y; y₀ + b(x)ᵀβ_l, σ_l²); (n, n_states)."""
         residual = target[:, None] - self.predict(apart)
         return np.asarray(-(residual**2) / (2 * self.variances) - np.log(2 * np.pi * self.variances) / 2)
 
     def predict(self, apart: Floats) -> Floats:
-        """b(x)ᵀβ_l; (n, n_states)."""
-        return np.asarray(bent(apart) @ self.coefficients.T)
+        """y₀ + b(x)ᵀβ_l; (n, n_states)."""
+        return np.asarray(bent(apart) @ self.coefficients.T + self.origin)
 
     def log_prior(self) -> float:
         """Normal for the coefficients given the noise, inverse gamma for the noise."""
@@ -109,7 +114,8 @@ class LinearExperts:
 
     def no_sums(self) -> _GramSums:
         """Sums of no rows."""
-        return _GramSums(*self.coefficients.shape)
+        n_states, n_basis = self.coefficients.shape
+        return _GramSums(n_states, n_basis, self.origin)
 
     def updated(self, sums: _GramSums) -> LinearExperts:
         """Ridge regressions towards the common one, each with the posteriors of its state as weights."""
@@ -137,7 +143,9 @@ class LinearExperts:
             n_rounds=_CALIBRATION_ROUNDS,
         )
         penalty = found.noise.mean() / found.spread
-        return LinearExperts(found.means, found.noise, found.center, self.pooled_variance, penalty)
+        return replace(
+            self, coefficients=found.means, variances=found.noise, pooled=found.center, penalty=penalty
+        )
 
     def reordered(self, order: Codes) -> LinearExperts:
         """The same experts in another order of the states."""
@@ -210,14 +218,17 @@ def first_linear_experts(
     weighted = basis if weights is None else basis * weights[:, None]
     ridge = _PENALTY * np.eye(basis.shape[1])
     ridge[0, 0] = 1e-9 * _PENALTY
-    pooled: Floats = np.linalg.solve(weighted.T @ basis + ridge, weighted.T @ target).astype(np.float64)
-    variance = float(np.average((target - basis @ pooled) ** 2, weights=weights))
-    # A target without noise still needs a variance.
-    variance = max(variance, 1e-12 * float(np.average(np.square(target), weights=weights)), 1e-300)
+    origin = float(np.average(target, weights=weights))
+    rest = target - origin
+    pooled: Floats = np.linalg.solve(weighted.T @ basis + ridge, weighted.T @ rest).astype(np.float64)
+    variance = float(np.average((rest - basis @ pooled) ** 2, weights=weights))
+    # A target without noise still needs a variance, one that sums of rows may be divided by
+    # (test_a_target_of_zeros_needs_no_noise).
+    spread = float(np.average(np.square(rest), weights=weights))
+    variance = max(variance, 1e-12 * spread, (1e-12 * origin) ** 2, 1e-200)
     penalty = np.full(len(pooled), _PENALTY)
-    return LinearExperts(
-        np.tile(pooled, (n_states, 1)), np.full(n_states, variance), pooled, variance, penalty
-    )
+    coefficients, variances = np.tile(pooled, (n_states, 1)), np.full(n_states, variance)
+    return LinearExperts(coefficients, variances, pooled, variance, penalty, origin)
 
 
 def first_class_experts(

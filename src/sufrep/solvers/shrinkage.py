@@ -179,7 +179,8 @@ def _excess(apart: Floats, observed: Floats, within: Floats) -> Floats:
     root = np.sqrt(observed)
     present = (observed > 0).astype(np.float64)
     spread = (root * apart).T @ (root * apart)
-    total = np.maximum(observed.sum(axis=0), 1e-300)
+    # Its square must not underflow (test_a_covariate_that_is_null_everywhere_does_no_harm).
+    total = np.maximum(observed.sum(axis=0), 1e-100)
     size = root.T @ root - observed.T @ observed / np.sqrt(np.outer(total, total))
     noise = np.maximum(present.T @ present - 1, 0.0) * within
     return np.divide(spread - noise, size, out=np.zeros_like(spread), where=size > 1e-9)

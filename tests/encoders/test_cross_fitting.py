@@ -1,0 +1,299 @@
+"""Encoders that learn from the target: what a row gets in training says nothing of its own target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import KFold
+
+from sufrep import (
+    FisherEncoder,
+    LatentStateEncoder,
+    LowRankEncoder,
+    MeansEncoder,
+    MixedModelEncoder,
+    RandomInterceptEncoder,
+    errors,
+)
+
+TARGET = {"use_target": True}
+QUICK: dict[str, tuple[Any, dict[str, Any]]] = {
+    "means": (MeansEncoder, TARGET),
+    "left-out means": (MeansEncoder, {**TARGET, "leave_one_out": True}),
+    "shrunken means": (MeansEncoder, {**TARGET, "shrinkage": "auto"}),
+    "means of the target alone": (MeansEncoder, {**TARGET, "covariates": []}),
+    "low rank": (LowRankEncoder, TARGET),
+    "low rank, two vectors": (LowRankEncoder, {**TARGET, "n_components": 2, "standardize": False}),
+    "shrunken low rank": (LowRankEncoder, {**TARGET, "shrinkage": "auto"}),
+    "random intercept": (RandomInterceptEncoder, {}),
+    "mixed model": (MixedModelEncoder, {}),
+    "fisher": (FisherEncoder, {}),
+}
+SLOW = {"hidden states": (LatentStateEncoder, {**TARGET, "n_states": 2, "n_starts": 1, "tol": 1e-4})}
+ENCODERS = QUICK | SLOW
+CHUNKED = [name for name, (kind, _) in QUICK.items() if kind in (MeansEncoder, LowRankEncoder)]
+every_encoder = pytest.mark.parametrize("name", ENCODERS)
+every_kind = pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
+
+
+def make(name: str, group: Any = "g", **options: Any) -> Any:
+    kind, parameters = ENCODERS[name]
+    return kind(group, **{"remainder": "drop", **parameters, **options})
+
+
+def rows(rng: np.random.Generator, n: int, n_levels: int = 6) -> pd.DataFrame:
+    """Levels that differ, some rows without one, and covariates with a few nulls."""
+    level = rng.integers(0, n_levels, n)
+    frame = pd.DataFrame({"a": rng.normal(size=n) + level, "b": rng.normal(size=n) - 2.0 * level + 1})
+    frame.loc[rng.random(n) < 0.1, "a"] = None
+    names = np.array([f"level {code}" for code in range(n_levels)], dtype=object)
+    return frame.assign(g=np.where(rng.random(n) < 0.1, None, names[level]))
+
+
+def target(rng: np.random.Generator, X: pd.DataFrame, kind: str) -> np.ndarray:
+    """A target that the level has a part in, or classes that two rows have at least."""
+    if kind == "continuous":
+        codes = pd.factorize(X["g"])[0]
+        return rng.normal(size=len(X)) + 1.5 * rng.normal(size=codes.max() + 2)[codes]
+    return rng.permutation(np.arange(len(X)) % {"binary": 2, "multiclass": 3}[kind])
+
+
+def drawn(seed: int, n: int = 40, kind: str = "continuous") -> tuple[pd.DataFrame, np.ndarray, Any]:
+    rng = np.random.default_rng(seed)
+    X = rows(rng, n)
+    return X, target(rng, X, kind), rng
+
+
+def changed(y: np.ndarray, i: Any, kind: str) -> np.ndarray:
+    """The target of row i made another; 3 is a class that no other row has."""
+    other = {"continuous": 1e3, "binary": 1 - y[i], "multiclass": 3}[kind]
+    found = y.copy()
+    found[i] = other
+    return found
+
+
+def trained(encoder: Any, X: Any, y: Any, weights: Any = None) -> pd.DataFrame:
+    return encoder.set_output(transform="pandas").fit_transform(X, y, sample_weight=weights)
+
+
+def check_the_law(name: str, seed: int, kind: str, *, weighted: bool, **options: Any) -> None:
+    n = 8 + seed % 32
+    X, y, rng = drawn(seed, n, kind)
+    i = int(rng.integers(n))
+    X.loc[(i + 1) % n, "g"] = "level 0"  # somebody has a level
+    fold = rng.integers(0, 4, n)
+    folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], n) if weighted else None
+    if weights is not None:
+        weights[(i + 1) % n] = 1.0
+    encoder = make(name, target_type=kind, cv=folds, **options)
+    before, after = (trained(encoder, X, some, weights) for some in (y, changed(y, i, kind)))
+    # Where the change brings a class, it brings a column, and the others stay.
+    assert set(before) <= set(after)
+    np.testing.assert_allclose(after[list(before)].iloc[i], before.iloc[i], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", QUICK)
+@settings(deadline=None, max_examples=12)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from(["continuous", "binary", "multiclass"]),
+    weighted=st.booleans(),
+    missing=st.sampled_from(["level", "prior"]),
+    least=st.sampled_from([None, 4, 0.1]),
+)
+def test_a_row_does_not_see_its_own_target(name, seed, kind, weighted, missing, least):
+    check_the_law(name, seed, kind, weighted=weighted, missing=missing, min_frequency=least)
+
+
+@every_kind
+@pytest.mark.parametrize("output", ["states", "both"])
+def test_a_row_does_not_see_its_own_target_through_hidden_states(kind, output):
+    check_the_law("hidden states", 1, kind, weighted=True, missing="prior", min_frequency=3, output=output)
+
+
+@every_kind
+@every_encoder
+def test_other_folds_see_the_target_of_a_row(name, kind):
+    X, y, _ = drawn(5, kind=kind)
+    folds = list(KFold(4, shuffle=True, random_state=0).split(X))
+    encoder = make(name, target_type=kind, cv=folds)
+    before = trained(encoder, X, y)
+    moved = np.zeros(len(X), dtype=bool)
+    for i in (3, 11, 20):
+        after = trained(encoder, X, changed(y, i, kind))[list(before)]
+        moved |= (np.abs(after - before) > 1e-6).any(axis=1).to_numpy()
+        own = next(test for _, test in folds if i in test)
+        np.testing.assert_allclose(after.iloc[own], before.iloc[own], rtol=0, atol=1e-9)
+    assert moved.sum() > 3
+
+
+@every_encoder
+def test_the_target_of_a_whole_fold_does_not_reach_it(name):
+    X, y, _ = drawn(1)
+    folds = list(KFold(3).split(X))
+    encoder = make(name, cv=folds)
+    before, after = (trained(encoder, X, some) for some in (y, changed(y, folds[1][1], "continuous")))
+    np.testing.assert_allclose(after.iloc[folds[1][1]], before.iloc[folds[1][1]], rtol=0, atol=1e-9)
+
+
+@every_encoder
+def test_what_new_rows_get_is_learnt_from_all_rows(name):
+    X, y, _ = drawn(2, n=80)
+    crossed, plain = make(name), make(name).fit(X, y)
+    in_training = crossed.fit_transform(X, y)
+    np.testing.assert_array_equal(crossed.transform(X), plain.transform(X))
+    assert np.abs(in_training - plain.transform(X)).max() > 1e-3
+
+
+@every_encoder
+def test_a_row_alone_is_encoded_without_its_target(name):
+    X = pd.DataFrame({"g": ["a"], "a": [1.0], "b": [2.0]})
+    found = [make(name, target_type="continuous").fit_transform(X, [y]) for y in (3.0, -50.0)]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.isfinite(found[0]).all()
+
+
+@every_encoder
+def test_a_level_that_is_in_one_fold_only_gets_what_no_level_gets(name):
+    X, y, rng = drawn(3)
+    X.loc[:1, "g"], X.loc[:1, "a"], X.loc[:1, "b"] = ["alone", None], 0.3, -0.7
+    fold = np.append([0, 0], rng.integers(0, 3, 38))
+    folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
+    found = trained(make(name, cv=folds, missing="prior"), X, y)
+    if name in ("means", "left-out means"):
+        found = found[["g_mean_target"]]  # the covariates of the level are known
+    atol = 1e-2 if name in SLOW else 1e-12  # EM stops near the prior
+    np.testing.assert_allclose(found.iloc[0], found.iloc[1], rtol=0, atol=atol)
+    others = found.iloc[2:][fold[2:] == 0]
+    assert (np.abs(others - found.iloc[1]) > 5e-2).any(axis=None)
+
+
+@every_encoder
+def test_folds_that_know_nobody_of_any_level_tell_no_target(name):
+    X = pd.DataFrame({"g": ["u", "v", None, None], "a": [1.0, 2.0, 3.0, 5.0], "b": [3.0, 1.0, 0.0, 2.0]})
+    encoder = make(name, cv=[([2, 3], [0, 1]), ([0, 1], [2, 3])], missing="prior", target_type="continuous")
+    before, after = (trained(encoder, X, y) for y in ([1.5, 2.5, 3.5, 4.5], [1.5, 2.5, -90.0, 70.0]))
+    np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)
+    assert np.isfinite(before).all(axis=None)
+
+
+@every_encoder
+def test_an_unseen_level_and_a_null_get_the_prior(name):
+    X, y, _ = drawn(4)
+    encoder = make(name, missing="prior").fit(X, y)
+    new = pd.DataFrame({"a": 0.5, "b": 0.25, "g": ["never seen", None, "level 0", "level 1"]})
+    found = encoder.transform(new)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[2:] - found[0]).max() > 1e-3
+    if name != "mixed model":  # whose columns are predictions
+        np.testing.assert_array_equal(found[0], encoder.representations_["g"].prior)
+    with pytest.raises(errors.UnseenLevelError, match="1 unseen level"):
+        make(name, unseen="error").fit(X, y).transform(new)
+
+
+@every_encoder
+def test_groups_are_encoded_one_by_one(name):
+    X, y, rng = drawn(6)
+    X["h"] = rng.choice(["north", "south", "west"], 40)
+    both = trained(make(name, ["g", "h"]), X, y)
+    alone = pd.concat([trained(make(name, group), X, y) for group in ("g", "h")], axis=1)
+    pd.testing.assert_frame_equal(both, alone)
+
+
+# Folds and targets
+
+
+@every_encoder
+def test_folds_may_be_a_number_a_splitter_or_any_iterable(name):
+    X, y, _ = drawn(7)
+    folds = KFold(4, shuffle=True, random_state=9)
+    ways = [4, folds, list(folds.split(X)), folds.split(X)]
+    found = [make(name, cv=cv, random_state=9).fit_transform(X, y) for cv in ways]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+    assert (make(name, cv=4, random_state=8).fit_transform(X, y) != found[0]).any()
+
+
+@pytest.mark.parametrize(
+    "folds",
+    [
+        [(range(20), range(20, 40))],
+        [(range(40), range(20)), (range(20), range(20, 40))],
+    ],
+    ids=["rows in no fold", "rows that learn from themselves"],
+)
+@every_encoder
+def test_folds_that_are_no_partition_are_refused(name, folds):
+    X, y, _ = drawn(8)
+    with pytest.raises(errors.SplitError, match="each of the 40 rows into exactly one test fold"):
+        make(name, cv=folds).fit_transform(X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (None, errors.TargetError, "y to be passed"),
+        ([1.0, np.nan, 2.0, 3.5], errors.TargetError, "y contains NaN"),
+        (["yes", None, "no", "no"], errors.TargetError, "y contains NaN or None"),
+        ([1.0, 2.5, 3.0], errors.LengthMismatchError, r"X has 4 row\(s\), y has 3"),
+    ],
+)
+@every_encoder
+def test_a_target_for_every_row_is_needed(name, y, error, message):
+    X = pd.DataFrame({"g": list("aabb"), "a": [1.0, 2.0, 3.0, 4.0], "b": [0.0, 1.0, 0.0, 2.0]})
+    for method in ("fit", "fit_transform"):
+        with pytest.raises(error, match=message):
+            getattr(make(name), method)(X, y)
+
+
+@every_encoder
+def test_frames_keep_their_names_and_index(name):
+    X, y, _ = drawn(9)
+    plain = make(name, remainder="passthrough")
+    expected = plain.fit_transform(X, y)
+    names = plain.get_feature_names_out().tolist()
+    assert names[:2] == ["a", "b"]
+    index = [f"row {i}" for i in range(40)]
+    for library, frame in (("pandas", X.set_axis(index)), ("polars", pl.from_pandas(X))):
+        encoder = make(name, remainder="passthrough").set_output(transform=library)
+        found = encoder.fit_transform(frame, y)
+        assert list(found.columns) == names
+        np.testing.assert_array_equal(found.to_numpy().astype(float), expected.astype(float))
+        assert library == "polars" or found.index.tolist() == index
+
+
+# Chunks
+
+
+@pytest.mark.parametrize("name", CHUNKED)
+@pytest.mark.parametrize("kind", ["continuous", "multiclass"])
+def test_chunks_equal_the_whole(name, kind):
+    X, y, rng = drawn(10, n=60, kind=kind)
+    X["colour"] = np.where(np.arange(60) < 20, "red", rng.choice(np.array(["blue", "red", None]), 60))
+    if kind == "multiclass":
+        y = np.where(np.arange(60) < 25, y % 2, y)  # the third class comes later
+    weights = rng.choice([0.5, 1.0, 2.0], 60)
+    options = {"target_type": kind, "categorical_covariates": "share"}
+    whole, parts = make(name, **options).fit(X, y, sample_weight=weights), make(name, **options)
+    for part in (slice(0, 20), slice(20, 25), slice(25, None)):
+        parts.partial_fit(X[part], y[part], sample_weight=weights[part])
+    assert parts.get_feature_names_out().tolist() == whole.get_feature_names_out().tolist()
+    np.testing.assert_allclose(parts.transform(X), whole.transform(X), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", CHUNKED)
+def test_the_second_of_two_classes_may_come_later(name):
+    X, y, _ = drawn(11, kind="binary")
+    y = np.sort(y)
+    parts = make(name).partial_fit(X[:10], y[:10]).partial_fit(X[10:], y[10:])
+    whole = make(name).fit(X, y)
+    assert parts.target_type_ == whole.target_type_ == "binary"
+    assert parts.get_feature_names_out().tolist() == whole.get_feature_names_out().tolist()
+    np.testing.assert_allclose(parts.transform(X), whole.transform(X), rtol=1e-7, atol=1e-7)
