@@ -151,7 +151,7 @@ def test_classes_are_predicted_by_name(shops, y):
 def test_a_clone_has_the_parameters_and_nothing_learnt(method, shops, y):
     encoder = make_encoder(method, ["shop"], covariates=["price"], min_frequency=2).fit(shops, y)
     copy = clone(encoder)
-    assert copy.get_params() == encoder.get_params()
+    assert repr(copy.get_params()) == repr(encoder.get_params())  # a learner equals no other
     with pytest.raises(NotFittedError, match="not fitted yet"):
         copy.transform(shops)
 

@@ -177,10 +177,10 @@ def test_a_level_that_is_in_one_fold_only_gets_what_no_level_gets(name):
 
 @every_encoder
 def test_folds_that_know_nobody_of_any_level_tell_no_target(name):
-    X = pd.DataFrame({"g": ["u", "v", None, None], "a": [1.0, 2.0, 3.0, 5.0], "b": [3.0, 1.0, 0.0, 2.0]})
-    encoder = make(name, cv=[([2, 3], [0, 1]), ([0, 1], [2, 3])], missing="prior", target_type="continuous")
-    before, after = (trained(encoder, X, y) for y in ([1.5, 2.5, 3.5, 4.5], [1.5, 2.5, -90.0, 70.0]))
-    np.testing.assert_allclose(after, before, rtol=0, atol=1e-9)
+    X = pd.DataFrame({"g": ["u", "u", "v", None], "a": [1.0, 2.0, 3.0, 5.0], "b": [3.0, 1.0, 0.0, 2.0]})
+    encoder = make(name, cv=[([3], [0, 1, 2]), ([0, 1, 2], [3])], missing="prior", target_type="continuous")
+    before, after = (trained(encoder, X, y) for y in ([1.5, 2.5, 3.5, 4.5], [60.0, 50.0, -40.0, 4.5]))
+    np.testing.assert_allclose(after.iloc[:3], before.iloc[:3], rtol=0, atol=1e-9)
     assert np.isfinite(before).all(axis=None)
 
 

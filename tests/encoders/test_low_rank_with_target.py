@@ -163,6 +163,9 @@ def test_states_that_only_the_target_tells_apart_are_told_apart():
     ]
     assert explained[0] < 0.5
     assert explained[1] > 0.95
+    # The target would be a component of its own, but their number is chosen without it.
+    number = LowRankEncoder("g", use_target=True).fit(X, y).representations_["g"].values.shape[1]
+    assert number == LowRankEncoder("g").fit(X).representations_["g"].values.shape[1] == 1
 
 
 def test_units_of_the_target_do_not_matter_when_standardised():

@@ -215,3 +215,15 @@ def test_rows_of_weight_zero_are_absent():
     assert one.levels.tolist() == other.levels.tolist()
     np.testing.assert_array_equal(one.weight, other.weight)
     np.testing.assert_allclose(one.values, other.values, atol=1e-12)
+
+
+def test_folds_that_are_given_may_hold_rows_of_weight_zero():
+    X, y = drawn()
+    weights = np.where(np.arange(120) % 3 == 0, 0.0, 2.0)
+    kept = np.flatnonzero(weights)
+    folds = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
+    left = [tuple(np.flatnonzero(np.isin(kept, part)) for part in fold) for fold in folds]
+    found = quick(cv=folds).fit(X.assign(a=X["a"].where(weights > 0, np.inf)), y, weights).report_
+    expected = quick(cv=left).fit(X.iloc[kept], y[kept], weights[kept]).report_
+    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-12)
+    np.testing.assert_allclose(found["standard_error"], expected["standard_error"], rtol=1e-12)

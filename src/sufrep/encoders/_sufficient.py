@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from scipy import sparse
 
-    from sufrep._arrays import Array, Floats
+    from sufrep._arrays import Array, Codes, Floats
     from sufrep._frames import Factorized, Lookup, Table
     from sufrep.encoders._base import GroupEncoder
     from sufrep.encoders._layout import Column, Group, Layout
@@ -112,7 +112,7 @@ class SufficientEncoder(CrossFittingEncoder):
     --------
     >>> import pandas as pd
     >>> from sufrep import SufficientEncoder, simulate
-    >>> sample = simulate("latent_linear", n=2000, n_latent=3, levels_per_latent=10)
+    >>> sample = simulate("latent_linear", n=1200, n_latent=3, levels_per_latent=10)
     >>> X = pd.DataFrame(sample.columns())
     >>> encoder = SufficientEncoder("group", max_candidates=6).fit(X, sample.y)
     >>> encoder.report_["candidate"]
@@ -216,8 +216,7 @@ class SufficientEncoder(CrossFittingEncoder):
             if (factor.codes[counts] < 0).all():
                 raise NoLevelError(name)
         self.covariates_, _ = read_covariates(table, self.layout_)
-        problem = _problem(table, self.layout_, factors, target, weights)
-        search = self._search(problem.take(np.flatnonzero(counts)))
+        search = self._search(_problem(table, self.layout_, factors, target, weights))
         progress = Progress(self.verbose)
         tried = search.run(
             self.max_candidates if factors else 1,
@@ -242,6 +241,9 @@ class SufficientEncoder(CrossFittingEncoder):
 
     def _search(self, problem: Problem) -> Search:
         """The rows that the choice is made on, and their folds."""
+        dealt = isinstance(self.cv, Integral)
+        if dealt and problem.weights is not None:  # rows of weight 0 are absent, but given folds hold them
+            problem = problem.take(np.flatnonzero(problem.weights > 0))
         p = problem.n_covariates
         codes = np.zeros(len(problem.y), dtype=np.intp)
         if problem.rows.shape[1] > p:  # of several groups, the one with most levels
@@ -250,14 +252,18 @@ class SufficientEncoder(CrossFittingEncoder):
         rows = whole_levels(codes, self.max_rows, self.random_state)
         problem = problem.take(rows)
         n_repeats = min(_MOST_REPEATS, -(-_STEADY_ROWS // max(len(rows), 1)))
-        n_repeats = n_repeats if isinstance(self.cv, Integral) else 1  # a splitter may not be random
+        n_repeats = n_repeats if dealt else 1  # a splitter may not be random
         folds = [
             fold
             for repeat in range(n_repeats)
             for fold in split_rows(self.cv, len(rows), problem.y, self.random_state + repeat)
         ]
         return Search(
-            problem, folds, self.estimator, {"min_frequency": self.min_frequency}, self.random_state
+            problem,
+            _counted(folds, problem.weights),
+            self.estimator,
+            {"min_frequency": self.min_frequency},
+            self.random_state,
         )
 
     def _join(self, table: Table, factors: Sequence[Factorized], sample_weight: Any) -> None:
@@ -311,6 +317,14 @@ def _problem(
         target.kind,
         weights,
     )
+
+
+def _counted(folds: Sequence[tuple[Codes, Codes]], weights: Floats | None) -> Sequence[tuple[Codes, Codes]]:
+    """The folds without rows of weight 0."""
+    if weights is None:
+        return folds
+    parts = [[part[weights[part] > 0] for part in map(np.asarray, fold)] for fold in folds]
+    return [(train, test) for train, test in parts if len(train) and len(test)]
 
 
 def _report(
