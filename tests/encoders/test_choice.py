@@ -86,6 +86,13 @@ def test_rows_are_those_of_whole_levels_as_far_as_they_fit(n_levels, n, max_rows
     assert whole_levels(codes, max_rows, seed).tolist() == found.tolist()
 
 
+def test_levels_may_fit_exactly():
+    codes = np.arange(1000) % 100
+    found = whole_levels(codes, 600, 0)
+    assert len(found) == 600
+    assert np.unique(codes[found], return_counts=True)[1].tolist() == [10] * 60
+
+
 def test_levels_stay_whole_where_many_fit():
     codes = np.random.default_rng(0).integers(0, 300, 3000)
     found = whole_levels(codes, 1500, 0)

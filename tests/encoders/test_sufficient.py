@@ -186,6 +186,9 @@ def test_many_rows_choose_by_whole_levels_and_fit_all():
     assert 50 <= X["shop"].iloc[rows].nunique() < 90
     expected = losses_of(None, X.iloc[rows], y[rows]).mean()
     np.testing.assert_allclose(encoder.report_["loss"][0], expected, rtol=1e-10)
+    several = SufficientEncoder(["town", "shop"], estimator=TREE, max_candidates=1, max_rows=600)
+    several.fit(X.assign(town=np.where(X["a"] > 0, "u", "v")), y)  # the shops are more than the towns
+    assert several.report_["loss"] == encoder.report_["loss"][:1]
     assert encoder.chosen_ == ("target",)
     table = encoder.table(library="pandas").set_index("shop")
     pd.testing.assert_series_equal(

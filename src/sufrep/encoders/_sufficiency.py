@@ -120,7 +120,7 @@ def sufficiency_check(
     --------
     >>> import pandas as pd
     >>> from sufrep import MeansEncoder, simulate, sufficiency_check
-    >>> sample = simulate("global_linear", n=1500, n_latent=3, levels_per_latent=10)
+    >>> sample = simulate("global_linear", n=3000, n_latent=3, levels_per_latent=10)
     >>> X = pd.DataFrame(sample.columns())
     >>> sufficiency_check(MeansEncoder("group"), X, sample.y).sufficient
     True
