@@ -13,7 +13,6 @@ from sklearn.model_selection import KFold
 
 import sufrep
 from sufrep import MixedModelEncoder
-from sufrep.encoders import _mixed_model as module
 
 
 def shops(seed: int, n: int = 60, n_levels: int = 5) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
@@ -74,7 +73,8 @@ def naive_em(
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_regressions_are_those_of_a_naive_em(seed, weighted, n_rounds, monkeypatch):
-    monkeypatch.setattr(module, "_ROUNDS", n_rounds)
+    # Not by the name of the module: pytest imports modules with doctests a second time.
+    monkeypatch.setitem(MixedModelEncoder._represent.__globals__, "_ROUNDS", n_rounds)
     X, y, weights = shops(seed)
     encoder = MixedModelEncoder("shop").fit(X, y, sample_weight=weights if weighted else None)
     own = weights if weighted else np.ones(len(y))

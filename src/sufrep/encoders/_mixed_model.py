@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sufrep._frames import Lookup
-from sufrep.encoders._cross_fitting import CrossFittingEncoder
-from sufrep.encoders._layout import known_columns, read_covariates
-from sufrep.encoders._target import Target, read_target
+from sufrep.encoders._layout import known_columns
+from sufrep.encoders._response_model import ResponseModelEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
 from sufrep.solvers.coefficients import group_grams, shrink_coefficients
 from sufrep.solvers.normal_scores import normal_scores
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Codes, Columns, Floats
     from sufrep._frames import Factorized, Table
-    from sufrep.encoders._layout import Column, Covariate, Group, Layout
+    from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
 
 _ROUNDS = 20
@@ -27,7 +26,7 @@ _ROUNDS = 20
 _ROUNDING = 1e-12
 
 
-class MixedModelEncoder(CrossFittingEncoder):
+class MixedModelEncoder(ResponseModelEncoder):
     """Represent each level by a regression of its own, drawn to that of all: a linear mixed model.
 
     y = b₀ + Σ_j b_j z_j + noise within level g, with coefficients b ~ N(m, diag τ) over the levels and z the
@@ -73,60 +72,6 @@ class MixedModelEncoder(CrossFittingEncoder):
     >>> encoder.get_feature_names_out().tolist()
     ['x1', 'x0_fit']
     """
-
-    _needs_covariates: ClassVar[bool] = False
-    _target_is_covariate: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        cv: Any = 5,
-        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-        )
-        self.cv = cv
-        self.target_type = target_type
-        self.random_state = random_state
-
-    @property
-    def _uses_target(self) -> bool:
-        return True
-
-    @property
-    def _moments_suffice(self) -> bool:
-        return False
-
-    def _describe(
-        self,
-        table: Table,
-        layout: Layout,
-        y: Any,  # noqa: ARG002
-        *,
-        reset: bool,  # noqa: ARG002
-    ) -> tuple[list[Covariate], Columns]:
-        """The covariates, of which there may be none: then levels have intercepts only."""
-        return read_covariates(table, layout) if layout.groups else ([], [])
-
-    def _target_of(self, y: Any) -> Target:
-        target = read_target(y, self.target_type)
-        self.target_type_ = target.kind
-        return target
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
         assert rows is not None  # `_moments_suffice` is False

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sufrep.encoders._cross_fitting import CrossFittingEncoder
-from sufrep.encoders._layout import read_covariates
-from sufrep.encoders._target import Target, read_target
+from sufrep.encoders._response_model import ResponseModelEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.moments import GroupMoments
 from sufrep.solvers.experts import bent
@@ -19,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Codes, Columns, Floats
-    from sufrep._frames import Factorized, Table
-    from sufrep.encoders._layout import Column, Covariate, Group, Layout
+    from sufrep._frames import Factorized
+    from sufrep.encoders._target import Target
 
 
-class RandomInterceptEncoder(CrossFittingEncoder):
+class RandomInterceptEncoder(ResponseModelEncoder):
     """Represent each level by its shrunken mean residual: what the covariates leave of its mean response.
 
     A regression predicts the target from the covariates, brought to normal scores, each with a slope that
@@ -61,60 +59,6 @@ class RandomInterceptEncoder(CrossFittingEncoder):
     >>> encoder.representations_["x0"].values.round(1).ravel()
     array([-2.1, -0.1,  1.9])
     """
-
-    _needs_covariates: ClassVar[bool] = False
-    _target_is_covariate: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        cv: Any = 5,
-        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-        )
-        self.cv = cv
-        self.target_type = target_type
-        self.random_state = random_state
-
-    @property
-    def _uses_target(self) -> bool:
-        return True
-
-    @property
-    def _moments_suffice(self) -> bool:
-        return False
-
-    def _describe(
-        self,
-        table: Table,
-        layout: Layout,
-        y: Any,  # noqa: ARG002
-        *,
-        reset: bool,  # noqa: ARG002
-    ) -> tuple[list[Covariate], Columns]:
-        """The covariates, of which there may be none: then residuals are taken from the overall mean."""
-        return read_covariates(table, layout) if layout.groups else ([], [])
-
-    def _target_of(self, y: Any) -> Target:
-        target = read_target(y, self.target_type)
-        self.target_type_ = target.kind
-        return target
 
     def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
         assert rows is not None  # `_moments_suffice` is False

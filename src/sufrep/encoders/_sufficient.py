@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from sufrep._frames import Factorized, Lookup, Table
     from sufrep.encoders._base import GroupEncoder
     from sufrep.encoders._layout import Column, Group, Layout
-    from sufrep.encoders._vectors import Rows, Vectors
-    from sufrep.moments import GroupMoments
 
 
 # Fewer rows than this are dealt into folds several times.
@@ -284,9 +282,6 @@ class SufficientEncoder(CrossFittingEncoder):
         names = self.get_feature_names_out().tolist()
         n_kept = len(self.layout_.kept)
         refuse_clashes(names[:n_kept], {"": names[n_kept:]})
-
-    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
-        raise NotImplementedError  # the pieces represent
 
 
 def _problem(
