@@ -115,21 +115,24 @@ def test_rows_are_drawn_where_levels_are_few_and_huge(n_levels):
 # Candidates.
 
 
-def test_single_pieces_come_before_pairs_of_the_four_best():
+def test_single_pieces_come_before_pairs_of_the_four_best_and_triples_of_the_best_pair():
     search, seen = searching(), tried({"drop": 1.0})
     losses = dict(zip(PIECES, [9.0, 2.0, 8.0, 1.0, 3.0, 7.0, 6.0, 4.0, 5.0], strict=True))
+    best = sorted(losses, key=losses.__getitem__)[:4]
+    pairs = [f"{one} + {other}" for one, other in combinations(best, 2)]
+    losses |= {pair: 0.5 if pair == f"{best[0]} + {best[2]}" else 0.6 for pair in pairs}
     found = []
     for candidate in search.candidates(seen):
         found.append(" + ".join(candidate))
-        if len(candidate) == 1:
-            seen += tried({candidate[0]: losses[candidate[0]]})
-    best = sorted(losses, key=losses.__getitem__)[:4]
-    assert found == ["", *PIECES, *(f"{one} + {other}" for one, other in combinations(best, 2))]
+        if 1 <= len(candidate) <= 2:
+            seen += tried({found[-1]: losses[found[-1]]})
+    triples = [f"{best[0]} + {best[2]} + {other}" for other in (best[1], best[3])]
+    assert found == ["", *PIECES, *pairs, *triples]
 
 
 @settings(deadline=None, max_examples=50)
 @given(losses=st.permutations([float(j) for j in range(len(PIECES))]))
-def test_no_pair_is_of_pieces_that_say_the_same(losses):
+def test_no_two_pieces_of_a_candidate_say_the_same(losses):
     known = dict(zip(PIECES, losses, strict=True))
     pairs = [pair for pair in searching().candidates(tried(known)) if len(pair) == 2]
     best = sorted(known, key=known.__getitem__)[:4]
@@ -155,8 +158,8 @@ def test_as_many_are_tried_as_there_are_and_each_is_told():
     search = searching(n_covariates=0)
     found = search.run(None, lambda item, most: told.append((item, most)))
     assert [item for item, _ in told] == found
-    assert {most for _, most in told} == {1 + 4 + 6}
-    assert len(found) == len({item.candidate for item in found}) == 11
+    assert {most for _, most in told} == {1 + 4 + 6 + 2}
+    assert len(found) == len({item.candidate for item in found}) == 13
 
 
 @pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
@@ -248,6 +251,27 @@ def test_an_encoding_must_gain_more_than_its_standard_error(weighted):
     for shift, winner in ((1.01 * error - mean, ("target",)), (0.99 * error - mean, ())):
         found = search.best(tried({"drop": 5.0, "target": 5.0 - gains - shift}))
         assert found.candidate == winner
+
+
+def test_the_gain_of_a_choice_is_that_on_rows_which_did_not_make_it():
+    # Each of three encodings is far better on one fold and worse on the two others: the smallest loss gains,
+    # but a choice on two folds never finds what helps on the third.
+    search = searching(folds=[(np.delete(np.arange(60), part), part) for part in np.split(np.arange(60), 3)])
+    losses = {name: np.full(60, 6.0) for name in ("target", "means", "states")}
+    for place, (name, _) in enumerate([*losses.items()]):
+        losses[name][search.folds[place][1]] = 2.0
+    assert search.gain(np.full(60, 5.0), losses["means"])[0] > 0
+    assert search.best(tried({"drop": 5.0, **losses})).candidate == ()
+    assert search.best(tried({"drop": 7.0, **losses})).candidate == ("target",)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 30])
+def test_a_single_fold_chooses_by_halves(n_rows):
+    rows = np.arange(60)
+    search = searching(folds=[(rows[n_rows:], rows[:n_rows])])
+    better = np.where(rows < n_rows, 1.0, 0.0)
+    found = search.best(tried({"drop": 3 * better, "target": better}))
+    assert found.candidate == (() if n_rows == 1 else ("target",))
 
 
 def test_nothing_is_chosen_where_nothing_differs():

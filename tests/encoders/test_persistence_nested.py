@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sklearn.linear_model import Ridge
 import sufrep
 from sufrep import MixedModelEncoder, RandomInterceptEncoder, SufficientEncoder, errors
 from sufrep.encoders import _persistence
-from sufrep.encoders._choice import PIECES, Search, Tried
+from sufrep.encoders._choice import PIECES
 
 CANDIDATES = [(), *((name,) for name in PIECES), ("mixed_model", "intercept"), ("target", "states")]
 
@@ -26,12 +27,6 @@ def drawn(kind: str = "continuous") -> tuple[pd.DataFrame, np.ndarray]:
     X["shop"] = np.array(["ann", "bob", None, "dan"], dtype=object)[np.arange(60) % 4]
     y = np.arange(60) % 4 + rng.normal(size=60)
     return X, {"continuous": y, "binary": y > 1, "multiclass": np.digitize(y, [0.0, 2.0]).astype(str)}[kind]
-
-
-def choose(monkeypatch: pytest.MonkeyPatch, *pieces: str) -> None:
-    """Let these pieces be chosen untried."""
-    tried = [Tried((), np.array([1.0]), 0), Tried(pieces, np.array([0.0]), 1)][: 1 + bool(pieces)]
-    monkeypatch.setattr(Search, "run", lambda *_: tried)
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +40,8 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def saved(file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    choose(monkeypatch, "target", "mixed_model")
+def saved(file: Path, choose: Callable[..., None]) -> Path:
+    choose("target", "mixed_model")
     SufficientEncoder("shop").fit(*drawn()).save(file)
     return file
 
@@ -80,8 +75,8 @@ def assert_same(loaded: Any, encoder: Any, X: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
 @pytest.mark.parametrize("pieces", CANDIDATES, ids=lambda pieces: " + ".join(pieces) or "drop")
-def test_whatever_was_chosen_comes_back(pieces, kind, file, monkeypatch):
-    choose(monkeypatch, *pieces)
+def test_whatever_was_chosen_comes_back(pieces, kind, file, choose):
+    choose(*pieces)
     X, y = drawn(kind)
     encoder = SufficientEncoder("shop", min_frequency=2).fit(X, y)
     encoder.save(file)
@@ -107,16 +102,16 @@ def test_what_was_tried_comes_back(file):
     pd.testing.assert_frame_equal(loaded.transform(new), encoder.transform(new))
 
 
-def test_levels_never_seen_are_refused_after_loading_too(file, monkeypatch):
-    choose(monkeypatch, "intercept")
+def test_levels_never_seen_are_refused_after_loading_too(file, choose):
+    choose("intercept")
     X, y = drawn()
     SufficientEncoder("shop", unseen="error").fit(X, y).save(file)
     with pytest.raises(errors.UnseenLevelError, match="never seen"):
         sufrep.load(file).transform(X.assign(shop="never seen"))
 
 
-def test_several_groups_come_back(file, monkeypatch):
-    choose(monkeypatch, "mixed_model", "states")
+def test_several_groups_come_back(file, choose):
+    choose("mixed_model", "states")
     X, y = drawn()
     X["town"] = np.where(X["a"] > 0, "u", "v")
     encoder = SufficientEncoder(["shop", ("shop", "town")]).fit(X, y)
@@ -134,8 +129,8 @@ def test_encoders_of_residuals_and_regressions_come_back(encoder, kind, missing,
     assert_same(sufrep.load(file), fitted, X)
 
 
-def test_equal_encoders_are_equal_files(tmp_path, monkeypatch):
-    choose(monkeypatch, "joint_means", "states")
+def test_equal_encoders_are_equal_files(tmp_path, choose):
+    choose("joint_means", "states")
     for name in ("one", "other"):
         SufficientEncoder("shop").fit(*drawn()).save(tmp_path / name)
     sufrep.load(tmp_path / "one").save(tmp_path / "again")

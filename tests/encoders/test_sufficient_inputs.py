@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from sufrep import SufficientEncoder, errors
-from sufrep.encoders._choice import PIECES, Search, Tried
+from sufrep.encoders._choice import PIECES
 
 
 def drawn(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -29,11 +30,10 @@ def quick(group: Any = "shop", **parameters: Any) -> SufficientEncoder:
 
 
 @pytest.fixture
-def pair(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def pair(choose: Callable[..., None]) -> tuple[str, str]:
     """A pair of pieces that is chosen untried."""
     pieces = ("mixed_model", "intercept")
-    tried = [Tried(candidate, np.array([loss]), 0) for candidate, loss in (((), 1.0), (pieces, 0.0))]
-    monkeypatch.setattr(Search, "run", lambda *_: tried)
+    choose(*pieces)
     return pieces
 
 
@@ -75,9 +75,8 @@ def test_a_dropped_column_still_has_a_table_of_levels():
     assert encoder.plot().to_dict()["data"]["values"]
 
 
-def test_covariates_may_be_named_and_text_may_join_them(monkeypatch):
-    tried = [Tried((), np.ones(1), 0), Tried(("means",), np.zeros(1), 0)]
-    monkeypatch.setattr(Search, "run", lambda *_: tried)
+def test_covariates_may_be_named_and_text_may_join_them(choose):
+    choose("means")
     X, y = drawn()
     named = SufficientEncoder("shop", covariates=["b"]).fit(X, y)
     assert named.get_feature_names_out().tolist() == ["a", "b", "town", "shop_mean_b"]

@@ -29,11 +29,11 @@ from sufrep.errors import NoLevelError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._arrays import Array, Codes, Floats, Mask
     from sufrep.encoders._base import GroupEncoder
 
 Candidate = tuple[str, ...]
-# The encoders that candidates are made of, the most useful ones first. Pairs of them follow.
+# The encoders that candidates are made of, the most useful ones first. Pairs and triples follow.
 PIECES: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     "target": (MeansEncoder, {"covariates": [], "use_target": True}),
     "mixed_model": (MixedModelEncoder, {}),
@@ -54,7 +54,7 @@ MOST_INDICATORS = 200
 _EM = {"max_states": 10, "max_iter": 100, "tol": 1e-5}
 # With fewer rows than this, threads of a learner wait for each other longer than they work.
 _FEW_ROWS = 20_000
-# Pairs are made of so many of the best pieces.
+# Pairs and triples are made of so many of the best pieces.
 _PAIRED = 4
 # Whole levels are kept, at least so many, when rows are too many.
 _LEAST_LEVELS = 50
@@ -145,22 +145,29 @@ class Search:
         return [name for name in PIECES if name not in left_out]
 
     def candidates(self, tried: Sequence[Tried]) -> Iterator[Candidate]:
-        """No encoding, single pieces, and pairs of the best of these; `tried` grows meanwhile."""
+        """No encoding, single pieces, pairs of the best of these, and the best pair with one more of them.
+
+        `tried` grows meanwhile.
+        """
         yield ()
         for name in self.pieces():
             yield (name,)
-        single = sorted(
-            (item for item in tried if len(item.candidate) == 1), key=lambda item: self.mean(item.losses)
-        )
-        for pair in combinations([item.candidate[0] for item in single[:_PAIRED]], 2):
-            if not any(set(pair) <= alike for alike in _ALIKE):
-                yield pair
+        best = [item.candidate[0] for item in self._of_size(1, tried)[:_PAIRED]]
+        yield from filter(_worth_trying, combinations(best, 2))
+        for pair in self._of_size(2, tried)[:1]:
+            more = [name for name in best if name not in pair.candidate]
+            yield from filter(_worth_trying, ((*pair.candidate, name) for name in more))
+
+    def _of_size(self, n_pieces: int, tried: Sequence[Tried]) -> list[Tried]:
+        """The candidates of so many pieces, the best first."""
+        found = [item for item in tried if len(item.candidate) == n_pieces]
+        return sorted(found, key=lambda item: self.mean(item.losses))
 
     def run(self, max_candidates: int | None, report: Callable[[Tried, int], None]) -> list[Tried]:
         """Try candidates, at most so many; ``report`` hears of each, and how many there may be."""
         tried: list[Tried] = []
         n_single = 1 + len(self.pieces())
-        most = n_single + _PAIRED * (_PAIRED - 1) // 2
+        most = n_single + _PAIRED * (_PAIRED - 1) // 2 + _PAIRED - 2
         if max_candidates is not None:
             most = min(most, max_candidates)
         for candidate in self.candidates(tried):
@@ -204,10 +211,35 @@ class Search:
         return float(mean), float(np.sqrt(np.average((gains - mean) ** 2, weights=weights) / total))
 
     def best(self, tried: Sequence[Tried]) -> Tried:
-        """The smallest loss; none of the encodings if no gain exceeds its standard error."""
-        found = min(tried, key=lambda item: (self.mean(item.losses), len(item.candidate)))
-        gain, error = self.gain(tried[0].losses, found.losses)
-        return found if gain > error else tried[0]
+        """The smallest loss; none of the encodings unless such a choice gains more than its standard error.
+
+        The smallest of many losses is flattered by chance. What is held against dropping the column is
+        therefore the choice as a procedure: for rows of each fold, the candidate that is best on the others
+        (test_noise_is_dropped fails if the gain of the winner itself is asked).
+        """
+        chosen_elsewhere = np.empty(len(self.problem.y))
+        parts = self._parts()
+        for part in np.unique(parts):
+            inside = parts == part
+            chosen_elsewhere[inside] = self._smallest(tried, ~inside).losses[inside]
+        gain, error = self.gain(tried[0].losses, chosen_elsewhere)
+        return self._smallest(tried, np.ones(len(parts), dtype=bool)) if gain > error else tried[0]
+
+    def _smallest(self, tried: Sequence[Tried], rows: Mask) -> Tried:
+        """The candidate with the smallest loss in some rows, of equal ones that of fewer pieces."""
+        weights = np.ones(len(rows)) if self.problem.weights is None else self.problem.weights
+        return min(tried, key=lambda item: (item.losses[rows] @ weights[rows], len(item.candidate)))
+
+    def _parts(self) -> Codes:
+        """The first fold that holds each row out; of a single fold, every other row."""
+        parts = np.full(len(self.problem.y), -1)
+        if len(self.folds) == 1:
+            test = np.asarray(self.folds[0][1])
+            parts[test] = np.arange(len(test)) % 2
+            return parts
+        for number, (_, test) in reversed([*enumerate(self.folds)]):
+            parts[test] = number
+        return parts
 
     def encoder(self, name: str, **parameters: Any) -> GroupEncoder:
         """A piece that is not yet fitted."""
@@ -272,6 +304,11 @@ class Search:
         places = np.array([position.get(label, -1) for label in y.tolist()])
         shares = np.column_stack([learner.predict_proba(columns), np.zeros(len(y))])
         return np.asarray(-np.log(np.maximum(shares[np.arange(len(y)), places], _LEAST_PROBABILITY)))
+
+
+def _worth_trying(candidate: Candidate) -> bool:
+    """Whether no two pieces say the same."""
+    return not any(len(alike.intersection(candidate)) > 1 for alike in _ALIKE)
 
 
 @contextmanager

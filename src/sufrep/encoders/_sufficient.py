@@ -49,7 +49,7 @@ class SufficientEncoder(CrossFittingEncoder):
 
     Where the level acts only through a hidden state, its states or the means of the covariates lose nothing.
     On real data that may hold, half hold, or fail; so candidates of every kind are tried with a fast learner,
-    alone and in pairs, and the best is fitted on all rows:
+    alone, in pairs and in threes, and the best is fitted on all rows:
 
     ====================  =================================================================================
     drop                  nothing: the column is left out
@@ -64,9 +64,10 @@ class SufficientEncoder(CrossFittingEncoder):
     low_rank              `LowRankEncoder` of the shrunken means
     ====================  =================================================================================
 
-    Dropping the column is chosen where no encoding gains more than the standard error of its gain. All that
-    uses the target is cross-fitted in ``fit_transform``, so that no row's columns know its own target, but
-    for the choice itself, which all rows make together.
+    Dropping the column is chosen unless the choice gains more than the standard error of its gain, where the
+    gain of each fold's rows is that of the candidate which is best on the other folds: the smallest of many
+    losses is flattered by chance. All that uses the target is cross-fitted in ``fit_transform``, so that no
+    row's columns know its own target, but for the choice itself, which all rows make together.
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ class SufficientEncoder(CrossFittingEncoder):
         The learner that candidates are judged by: a regressor, or a classifier (by −log P if it has
         ``predict_proba``). None is scikit-learn's histogram gradient boosting.
     max_candidates : int or None, default=None
-        Most candidates that are tried, in the order above and then pairs; None tries all, 16 at most.
+        Most candidates that are tried, in the order above, then pairs and triples; None tries all,
+        18 at most.
     max_rows : int, default=100000
         Rows that the choice is made on, those of whole levels drawn at random; the time of a fit is about in
         proportion. With fewer levels, covariates tell them apart more easily, so that a choice on a part of
