@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers unit format pictures bench lock clean
+.PHONY: help demo test lint types layers unit browser format pictures bench lock clean
 
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,15 @@ layers: $(READY) ## Check that each layer imports only what stands below it
 	@$(BIN)/lint-imports
 
 unit: $(READY) ## Run tests and doctests, branch coverage at least 95 %
-	@$(BIN)/pytest --cov --cov-report=term
+	@$(BIN)/pytest -rs --cov --cov-report=term
+
+# Only here is anything installed beyond .venv; `make test` skips the tests of pages where no browser is found.
+browser: ## Make sure that a browser is there for the tests of pages (installs Debian's chromium)
+	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then :; \
+	elif command -v apt-get > /dev/null; then \
+		if [ "$$(id -u)" != 0 ] && command -v sudo > /dev/null; then as_root=sudo; fi; \
+		$$as_root apt-get update && $$as_root apt-get install --yes --no-install-recommends chromium fonts-dejavu-core < /dev/null; \
+	else echo "No browser found: install Chromium or Chrome, or the tests of pages will be skipped."; fi
 
 format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .

@@ -7,6 +7,7 @@ Wager, *Sufficient Representations for Categorical Variables*).
 
 from __future__ import annotations
 
+from sufrep._compare import Comparison, compare
 from sufrep._simulate import Simulation, simulate
 from sufrep.encoders import (
     ContrastEncoder,
@@ -22,6 +23,7 @@ from sufrep.encoders import (
     SparseLowRankEncoder,
     SufficiencyCheck,
     SufficientEncoder,
+    ToNumbers,
     load,
     make_encoder,
     sufficiency_check,
@@ -32,6 +34,7 @@ from sufrep.representation import Representation
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "ContrastEncoder",
     "FisherEncoder",
     "GroupMoments",
@@ -48,6 +51,8 @@ __all__ = [
     "SparseLowRankEncoder",
     "SufficiencyCheck",
     "SufficientEncoder",
+    "ToNumbers",
+    "compare",
     "load",
     "make_encoder",
     "simulate",

@@ -12,6 +12,10 @@ class NoGroupWarning(UserWarning):
     """A frame holds no text column and no group was named, so nothing is encoded."""
 
 
+class IdColumnWarning(UserWarning):
+    """A group has a level of its own in every row; it looks like an identifier."""
+
+
 class UnseenLevelsWarning(UserWarning):
     """Not one row holds a level that ``fit`` saw; the types of the two may differ."""
 

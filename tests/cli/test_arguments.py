@@ -87,3 +87,33 @@ def test_a_command_takes_both_spellings(app, typed, result):
 @pytest.mark.parametrize("typed", ["--times 1 2", "5", "--number", "--number 1 x"])
 def test_what_does_not_fit_is_wrong_usage(app, typed):
     assert CliRunner().invoke(app, typed).exit_code == 2
+
+
+@pytest.fixture
+def with_file() -> typer.Typer:
+    app = typer.Typer()
+
+    @app.command(cls=SeveralValues)
+    def show(
+        file: str = typer.Argument(...),
+        number: list[int] = typer.Option([], "--number"),  # noqa: B008
+        name: str = typer.Option("", "--name"),
+    ) -> None:
+        typer.echo(f"{file} {number} {name}".strip())
+
+    return app
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["f --number 1 2", "--number 1 2 -- f", "--number 1 2 --name= f", "--number=1 --number=2 --name '' f"],
+)
+def test_an_argument_stands_before_such_options_or_behind_what_ends_them(with_file, typed):
+    assert CliRunner().invoke(with_file, typed).stdout.strip() == "f [1, 2]"
+
+
+def test_an_argument_that_was_taken_for_a_value_is_missed_with_a_hint(with_file):
+    result = CliRunner().invoke(with_file, "--number 1 2")
+    assert result.exit_code == 2
+    assert "It stands before options" in result.output
+    assert "It stands before" not in CliRunner().invoke(with_file, "--name x").output

@@ -21,7 +21,16 @@ COLOUR = re.compile(r"\x1b\[([0-9;]*;)?[39][0-7]m")
 @pytest.fixture
 def not_loaded(monkeypatch):
     """As if no command had been called yet."""
-    for module in ("_app", "_paper", "_arguments", "_progress"):
+    for module in (
+        "_app",
+        "_encode",
+        "_apply",
+        "_describe",
+        "_paper",
+        "_arguments",
+        "_messages",
+        "_progress",
+    ):
         monkeypatch.delitem(sys.modules, f"sufrep.cli.{module}", raising=False)
         monkeypatch.delattr(cli, module, raising=False)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
@@ -18,10 +18,9 @@ from sufrep._paper.summary import (
     BUG_SUFFIX,
     empirical_improvements,
     method_name,
-    paired_p_values,
     simulated_improvements,
-    student_interval,
 )
+from sufrep._statistics import paired_p_values
 
 law = settings(deadline=None, max_examples=100)
 # Far enough apart that a variance of zero is no rounding error.
@@ -185,81 +184,3 @@ def test_a_data_set_that_the_paper_has_not_has_no_published_numbers():
     records = [crossvalidated(1.0, method, 0, dataset="ames_full") for method in ("one_hot", "means")]
     (one,) = empirical_improvements(records, n_folds=4)
     assert (one.published_percent, one.published_p) == (None, None)
-
-
-# Intervals
-
-
-@law
-@given(samples, st.floats(0.5, 0.999))
-def test_the_interval_is_student_s(values, level):
-    low, high = student_interval(values, level)
-    spread = np.sqrt(((values - values.mean()) ** 2).sum() / (len(values) - 1) / len(values))
-    half = stats.t.ppf(0.5 + level / 2, len(values) - 1) * spread
-    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-9, abs=1e-9)
-
-
-def test_the_interval_agrees_with_scipy():
-    values = np.random.default_rng(0).normal(size=20)
-    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert student_interval(values) == pytest.approx((expected.low, expected.high), rel=1e-12)
-
-
-@pytest.mark.parametrize("values", [np.array([]), np.array([3.0])])
-def test_one_value_has_no_interval(values):
-    assert np.isnan(student_interval(values)).all()
-
-
-# Tests
-
-
-@law
-@given(samples.filter(lambda values: values.std() > 0))
-def test_the_plain_test_is_the_paired_t_test(differences):
-    expected = stats.ttest_rel(differences, np.zeros(len(differences))).pvalue
-    assert paired_p_values(differences, 4)[0] == pytest.approx(expected, rel=1e-9, abs=1e-15)
-
-
-@law
-@given(st.integers(2, 10).flatmap(lambda n: arrays(float, n, elements=numbers)).filter(lambda v: v.std() > 0))
-def test_the_corrected_test_has_the_variance_of_nadeau_and_bengio(differences):
-    """One repetition of K folds: variance factor 1/K + 1/(K − 1), K − 1 degrees of freedom."""
-    K = len(differences)
-    mean = sum(differences) / K
-    variance = sum((d - mean) ** 2 for d in differences) / (K - 1)
-    t = mean / math.sqrt((1 / K + 1 / (K - 1)) * variance)
-    expected = stats.t.cdf(-abs(t), K - 1) + stats.t.sf(abs(t), K - 1)
-    assert paired_p_values(differences, n_folds=K)[1] == pytest.approx(expected, rel=1e-9, abs=1e-15)
-
-
-def test_a_corrected_p_value_by_hand():
-    """Differences 1, 2, 3 in 3 folds: t = 2 / √(1/3 + 1/2); with 2 degrees p = 1 − t / √(2 + t²)."""
-    t = 2 / math.sqrt(5 / 6)
-    assert paired_p_values(np.array([1.0, 2, 3]), 3)[1] == pytest.approx(1 - t / math.sqrt(2 + t**2))
-
-
-@law
-@given(samples.filter(lambda values: values.std() > 0), st.integers(2, 10))
-def test_the_correction_never_makes_a_p_value_smaller_and_signs_do_not_matter(differences, n_folds):
-    plain, corrected = paired_p_values(differences, n_folds)
-    assert 0 <= plain <= corrected <= 1
-    assert paired_p_values(-differences, n_folds) == (plain, corrected)
-
-
-def test_repetitions_add_splits_but_the_overlap_stays():
-    differences = np.array([1.0, 2.0, 3.0, 2.0] * 3)
-    t = 2 / math.sqrt((1 / 12 + 1 / 3) * differences.var(ddof=1))
-    assert paired_p_values(differences, 4)[1] == pytest.approx(2 * stats.t.sf(t, 11), rel=1e-12)
-
-
-@pytest.mark.parametrize("differences", [np.array([]), np.array([2.0])])
-def test_one_split_says_nothing(differences):
-    assert np.isnan(paired_p_values(differences, 4)).all()
-
-
-def test_no_difference_in_any_fold_is_no_evidence():
-    assert paired_p_values(np.zeros(4), 4) == (1.0, 1.0)
-
-
-def test_the_same_difference_in_all_folds_leaves_no_doubt():
-    assert paired_p_values(np.full(4, 0.5), 4) == (0.0, 0.0)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
 from sufrep._paper.models import NATIVE_MODELS
 from sufrep._paper.plan import REFERENCES
 from sufrep._paper.published import Cell, published_improvements, published_tables
+from sufrep._statistics import paired_p_values, student_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,44 +196,6 @@ def empirical_improvements(records: Sequence[dict[str, Any]], n_folds: int) -> l
                 )
             )
     return found
-
-
-def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of a mean; NaN where one value says nothing about spread."""
-    if len(values) < 2:
-        return float("nan"), float("nan")
-    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * stats.sem(values)
-    return float(values.mean() - half), float(values.mean() + half)
-
-
-def paired_p_values(differences: Floats, n_folds: int) -> tuple[float, float]:
-    """Two-sided p-values of a mean difference over folds: the plain t-test's, and the corrected one's.
-
-    Parameters
-    ----------
-    differences : ndarray, shape (n_splits,)
-        One for each fold of each repetition.
-    n_folds : int
-        K: test sets are 1/(K − 1) of the training sets.
-
-    Returns
-    -------
-    plain, corrected : float
-        With J splits the variance factor is 1/J, and 1/J + 1/(K − 1) (Nadeau and Bengio 2003; Bouckaert and
-        Frank 2004); J − 1 degrees of freedom. NaN for one split; 1 where all differences are zero.
-    """
-    n_splits = len(differences)
-    if n_splits < 2:
-        return float("nan"), float("nan")
-    mean, variance = differences.mean(), differences.var(ddof=1)
-    if variance == 0:
-        p = 1.0 if mean == 0 else 0.0
-        return p, p
-    factors = (1 / n_splits, 1 / n_splits + 1 / (n_folds - 1))
-    plain, corrected = (
-        2 * float(stats.t.sf(abs(mean) / np.sqrt(factor * variance), n_splits - 1)) for factor in factors
-    )
-    return plain, corrected
 
 
 def method_name(record: dict[str, Any]) -> str:

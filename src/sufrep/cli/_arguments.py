@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 
 class SeveralValues(TyperCommand):
-    """A command without positional arguments, whose repeatable options may be followed by many values.
+    """A command whose repeatable options may be followed by many values.
 
-    ``--latent 2 10`` becomes ``--latent 2 --latent 10``, which is all that click knows.
+    ``--latent 2 10`` becomes ``--latent 2 --latent 10``, which is all that click knows. Positional arguments
+    stand before such options, or behind options of one value; ``--`` ends a row of values too.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -18,7 +20,15 @@ class SeveralValues(TyperCommand):
         repeatable = {
             name for option in self.params if getattr(option, "multiple", False) for name in option.opts
         }
-        return super().parse_args(ctx, repeat_names(args, repeatable))
+        expanded = repeat_names(args, repeatable)
+        may_have_swallowed = not repeatable.isdisjoint(expanded)
+        try:
+            return super().parse_args(ctx, expanded)
+        except typer.BadParameter as error:
+            is_argument = getattr(error.param, "param_type_name", "") == "argument"
+            if is_argument and not error.message and may_have_swallowed:
+                error.message = "It stands before options that take several values."
+            raise
 
 
 def repeat_names(args: list[str], repeatable: set[str]) -> list[str]:

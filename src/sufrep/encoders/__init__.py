@@ -18,6 +18,7 @@ from sufrep.encoders._registry import METHODS, load, make_encoder
 from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
 from sufrep.encoders._sufficiency import SufficiencyCheck, sufficiency_check
 from sufrep.encoders._sufficient import SufficientEncoder
+from sufrep.encoders._to_numbers import ToNumbers
 
 __all__ = [
     "METHODS",
@@ -36,6 +37,7 @@ __all__ = [
     "SparseLowRankEncoder",
     "SufficiencyCheck",
     "SufficientEncoder",
+    "ToNumbers",
     "UnseenLevelsWarning",
     "load",
     "make_encoder",

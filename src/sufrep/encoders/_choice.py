@@ -11,13 +11,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
+from sufrep._learners import log_losses, make_learner
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
@@ -54,11 +52,12 @@ MOST_INDICATORS = 200
 _EM = {"max_states": 10, "max_iter": 100, "tol": 1e-5}
 # With fewer rows than this, threads of a learner wait for each other longer than they work.
 _FEW_ROWS = 20_000
+# Half of scikit-learn's rounds of trees half as large, with twice its learning rate: four times as fast.
+_FAST = {"max_iter": 50, "learning_rate": 0.2, "max_leaf_nodes": 15}
 # Pairs and triples are made of so many of the best pieces.
 _PAIRED = 4
 # Whole levels are kept, at least so many, when rows are too many.
 _LEAST_LEVELS = 50
-_LEAST_PROBABILITY = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,7 +189,14 @@ class Search:
             columns = np.column_stack([inside.features, *(part[0] for part in parts)])
             # scikit-learn's boosting cannot bin a column of nulls.
             told = ~np.isnan(columns).all(axis=0)
-            learner = self._learner(int(told.sum()), inside.y)
+            learner = make_learner(
+                self.estimator,
+                classes=self.problem.kind != "continuous",
+                n_columns=int(told.sum()),
+                y=inside.y,
+                random_state=self.random_state,
+                **_FAST,
+            )
             weighted = inside.weights is not None and has_fit_parameter(learner, "sample_weight")
             learner.fit(columns[:, told], inside.y, **({"sample_weight": inside.weights} if weighted else {}))
             columns = np.column_stack([outside.features, *(part[1] for part in parts)])[:, told]
@@ -283,16 +289,6 @@ class Search:
         encoder.fit(self.problem.rows, None, self.problem.weights)
         self._n_states = max(encoder.n_states_.values())
 
-    def _learner(self, n_columns: int, y: Array) -> Any:
-        """A learner for so many columns; one class needs none, and few classifiers take it."""
-        classes = self.problem.kind != "continuous"
-        if not n_columns or (classes and len(np.unique(y)) == 1):
-            return DummyClassifier() if classes else DummyRegressor()
-        if self.estimator is not None:
-            return clone(self.estimator)
-        kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-        return kind(early_stopping=False, random_state=self.random_state)
-
     def _losses(self, learner: Any, columns: Floats, y: Array) -> Floats:
         """Squared errors, −log P(class), or errors of a classifier that knows no probabilities; (n,)."""
         if self.problem.kind == "continuous":
@@ -300,10 +296,7 @@ class Search:
         # Asked of the estimator: a dummy in its place must be measured alike.
         if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
             return np.asarray(learner.predict(columns) != y, dtype=np.float64)
-        position = {label: place for place, label in enumerate(learner.classes_.tolist())}
-        places = np.array([position.get(label, -1) for label in y.tolist()])
-        shares = np.column_stack([learner.predict_proba(columns), np.zeros(len(y))])
-        return np.asarray(-np.log(np.maximum(shares[np.arange(len(y)), places], _LEAST_PROBABILITY)))
+        return log_losses(np.asarray(learner.predict_proba(columns)), learner.classes_, y)
 
 
 def _worth_trying(candidate: Candidate) -> bool:

@@ -100,7 +100,7 @@ def resolve_layout(
     free = [position for position in everything if position not in used]
     chosen = free
     if covariates is not None:
-        chosen = list(dict.fromkeys(_position(names, column, "covariates") for column in covariates))
+        chosen = list(dict.fromkeys(position_of(names, column, "covariates") for column in covariates))
     text = [position for position in chosen if share_text and table.kind(position) == "text"]
     shares = [position for position in text if len(table.factorize(position).levels) <= MOST_SHARES]
     numeric = [position for position in chosen if table.kind(position) == "numeric"]
@@ -177,11 +177,12 @@ def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple
     found = []
     for entry in listed:
         columns = entry if isinstance(entry, tuple) else (entry,)
-        found.append(tuple(_position(names, column, "group") for column in columns))
+        found.append(tuple(position_of(names, column, "group") for column in columns))
     return tuple(dict.fromkeys(found))
 
 
-def _position(names: Sequence[str], column: Column, parameter: str) -> int:
+def position_of(names: Sequence[str], column: Column, parameter: str) -> int:
+    """The position of a column that a parameter names, or says the place of."""
     if isinstance(column, np.integer):
         column = int(column)
     if isinstance(column, int) and not isinstance(column, bool):

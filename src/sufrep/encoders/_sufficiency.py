@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import stats
 from sklearn.base import clone, is_regressor
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
+from sufrep._learners import make_learner
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._reading import check_length, read_group, read_table
 from sufrep.encoders._target import read_target, split_rows
@@ -217,21 +216,19 @@ class _Task:
         told = ~np.isnan(known).all(axis=0)
         wanted = self.wanted[rows]
         labels: Array = np.argmax(wanted, axis=1) if self.classes else wanted[:, 0]
-        fitted = self._learner(int(told.sum()), labels).fit(known[:, told], labels)
+        learner = make_learner(
+            self.estimator,
+            classes=self.classes,
+            n_columns=int(told.sum()),
+            y=labels,
+            random_state=self.random_state,
+        )
+        fitted = learner.fit(known[:, told], labels)
         if not self.classes:
             return np.asarray(fitted.predict(new[:, told]), dtype=np.float64).reshape(-1, 1)
         wide = np.zeros((len(new), self.wanted.shape[1]))
         wide[:, fitted.classes_.astype(np.intp)] = fitted.predict_proba(new[:, told])
         return wide
-
-    def _learner(self, n_columns: int, labels: Array) -> Any:
-        """A learner for so many columns; one class needs none, and few classifiers take it."""
-        if not n_columns or (self.classes and len(np.unique(labels)) == 1):
-            return DummyClassifier() if self.classes else DummyRegressor()
-        if self.estimator is not None:
-            return clone(self.estimator)
-        kind = HistGradientBoostingClassifier if self.classes else HistGradientBoostingRegressor
-        return kind(early_stopping=False, random_state=self.random_state)
 
 
 def _summary(beside: str, alone: Floats, added: Floats) -> SufficiencyCheck:

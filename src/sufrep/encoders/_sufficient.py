@@ -74,7 +74,8 @@ class SufficientEncoder(CrossFittingEncoder):
     {common parameters}
     estimator : estimator or None, default=None
         The learner that candidates are judged by: a regressor, or a classifier (by −log P if it has
-        ``predict_proba``). None is scikit-learn's histogram gradient boosting.
+        ``predict_proba``). None is scikit-learn's histogram gradient boosting,
+        with half of its rounds.
     max_candidates : int or None, default=None
         Most candidates that are tried, in the order above, then pairs and triples; None tries all,
         18 at most.

@@ -61,6 +61,16 @@ class NoLevelError(SufrepError, ValueError):
         )
 
 
+class OneLevelError(SufrepError, ValueError):
+    """A group column has one level only."""
+
+    def __init__(self, column: str, levels: Sequence[str]) -> None:
+        super().__init__(
+            f"Column {column!r} has the one level {', '.join(levels) or '(none)'} in every row; at least two "
+            "are needed.\nHint: name the column with many levels, or look at the step that filtered the rows."
+        )
+
+
 class SampleWeightError(SufrepError, ValueError):
     """Weights that cannot be frequencies of rows."""
 
@@ -106,4 +116,14 @@ class SplitError(SufrepError, ValueError):
             f"cv must put each of the {n_rows} rows into exactly one test fold; {n_never} row(s) are in none "
             f"and {n_twice} in several, and {n_leaking} fold(s) share rows between train and test.\n"
             "Hint: use a partition such as KFold(5), or list(GroupKFold(5).split(X, groups=...))."
+        )
+
+
+class ComparisonError(SufrepError, RuntimeError):
+    """No method of a comparison worked."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"No method worked on these data, so none is the best. The first reason: {reason}\n"
+            "Hint: look at the failures in Comparison.table()."
         )

@@ -1,0 +1,130 @@
+"""Code that makes the winner, ready to copy."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from sklearn.pipeline import Pipeline
+
+from sufrep._compare._models import LabelledClassifier
+from sufrep.encoders import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_GIVEN = "# X and y are the table and the target that were compared"
+_INDENT = "    "
+
+
+def pipeline_code(pipeline: Pipeline, loading: str | None = None) -> str:
+    """Lines that build a pipeline like the given one and fit it.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Not fitted.
+    loading : str or None
+        Lines that define X and y.
+    """
+    steps = [step for _, step in pipeline.steps]
+    labelled = isinstance(steps[-1], LabelledClassifier)
+    if labelled:
+        steps[-1] = steps[-1].estimator
+    imports = {("sklearn.pipeline", "make_pipeline"), *(pair for step in steps for pair in _imports(step))}
+    if labelled:
+        imports.add(("sklearn.preprocessing", "LabelEncoder"))
+    lines = [*_import_lines(imports), "", loading or _GIVEN]
+    if labelled:
+        lines.append("y = LabelEncoder().fit_transform(y)  # xgboost wants the classes 0, 1, …")
+    lines += [
+        "model = make_pipeline(",
+        *(f"{_INDENT}{_code(step)}," for step in steps),
+        ")",
+        "model.fit(X, y)",
+    ]
+    return "\n".join(lines)
+
+
+def _import_lines(imports: set[tuple[str, str]]) -> list[str]:
+    names: dict[str, list[str]] = {}
+    for module, name in sorted(imports):
+        names.setdefault(module, []).append(name)
+    return [f"from {module} import {', '.join(found)}" for module, found in names.items()]
+
+
+def _imports(value: Any) -> Iterator[tuple[str, str]]:
+    """Modules and names that the code of an object needs."""
+    if isinstance(value, Pipeline):
+        yield "sklearn.pipeline", "make_pipeline"
+        for _, step in value.steps:
+            yield from _imports(step)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _imports(part)
+    elif type(value).__module__ != "builtins":
+        method = _method(value)
+        yield ("sufrep", "make_encoder") if method else (_public_module(value), type(value).__name__)
+        for parameter in _changed(value).values():
+            yield from _imports(parameter)
+
+
+def _code(value: Any) -> str:
+    """An expression that makes an object."""
+    if isinstance(value, Pipeline):
+        return f"make_pipeline({', '.join(_code(step) for _, step in value.steps)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_code, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_code, value))}{',' * (len(value) == 1)})"
+    if type(value).__module__ == "builtins":
+        return repr(value)
+    changed = _changed(value)
+    method = _method(value)
+    if method:
+        fixed = METHODS[method][1]
+        first = [repr(method), _code(changed.pop("group", None))]
+        changed = {key: part for key, part in changed.items() if key not in fixed}
+        return f"make_encoder({', '.join([*first, *_arguments(changed)])})"
+    return f"{type(value).__name__}({', '.join(_arguments(changed))})"
+
+
+def _arguments(parameters: dict[str, Any]) -> list[str]:
+    return [f"{key}={_code(part)}" for key, part in parameters.items()]
+
+
+def _method(value: Any) -> str | None:
+    """The name under which ``make_encoder`` makes an encoder like this."""
+    for name, (kind, fixed) in METHODS.items():
+        if type(value) is kind and all(getattr(value, key) == part for key, part in fixed.items()):
+            return name
+    return None
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    """Parameters that are not as the class sets them."""
+    if not hasattr(value, "get_params"):  # splitters keep their arguments as attributes
+        names = inspect.signature(type(value)).parameters
+        return {name: getattr(value, name) for name in names if getattr(value, name, None) is not None}
+    try:
+        defaults = type(value)().get_params(deep=False)
+    except TypeError:  # something has to be given
+        defaults = {name: item.default for name, item in inspect.signature(type(value)).parameters.items()}
+    found = value.get_params(deep=False).items()
+    return {key: part for key, part in found if _differs(part, defaults.get(key))}
+
+
+def _differs(value: Any, default: Any) -> bool:
+    if isinstance(value, float) and math.isnan(value):
+        return not (isinstance(default, float) and math.isnan(default))
+    return type(value) is not type(default) or bool(value != default)
+
+
+def _public_module(value: Any) -> str:
+    """The module that people import a class from."""
+    parts = type(value).__module__.split(".")
+    if parts[0] in ("sufrep", "xgboost"):
+        return parts[0]
+    return ".".join(takewhile(lambda part: not part.startswith("_"), parts))

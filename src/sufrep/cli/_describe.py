@@ -1,0 +1,172 @@
+"""``sufrep describe``: what an encoder file holds."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sufrep.cli._apply import EncoderArgument, load_encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep.encoders._base import GroupEncoder
+    from sufrep.representation import Representation
+
+# Levels and columns of a table that are shown.
+_LEVELS = 5
+_COLUMNS = 6
+
+
+def describe(
+    encoder: EncoderArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Tell what a saved encoder does and what it has learnt.
+
+    Example: sufrep describe zip.sufrep
+    """
+    fitted = load_encoder(encoder)
+    if as_json:
+        typer.echo(json.dumps(description(fitted), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo("\n".join(_lines(description(fitted))))
+
+
+def description(encoder: GroupEncoder) -> dict[str, Any]:
+    """Everything that is told, in plain types."""
+    layout = encoder.layout_
+    names = encoder.get_feature_names_out().tolist()
+    described = {
+        "encoder": type(encoder).__name__,
+        "method": _method(encoder),
+        "groups": [_group(name, table) for name, table in encoder.representations_.items()],
+        "covariates": [covariate.name(layout.names) for covariate in encoder.covariates_],
+        "columns_needed": list(layout.names),
+        "columns_made": names[len(layout.kept) :],
+        "parameters": _changed_parameters(encoder),
+    }
+    if hasattr(encoder, "target_type_"):
+        described["target_type"] = encoder.target_type_
+    if hasattr(encoder, "report_"):
+        described["chosen"] = list(encoder.chosen_)
+        described["report"] = {key: list(map(_plain, values)) for key, values in encoder.report_.items()}
+    return described
+
+
+def _group(name: str, table: Representation) -> dict[str, Any]:
+    values: Any = table.values[:_LEVELS]
+    values = values.toarray() if hasattr(values, "toarray") else values
+    return {
+        "name": name,
+        "n_levels": table.n_levels,
+        "n_rows": _plain(float(table.weight.sum())),
+        "columns": list(table.columns),
+        "first_levels": [
+            {
+                "level": _plain(level),
+                "rows": _plain(float(weight)),
+                "values": [_plain(float(v)) for v in vector],
+            }
+            for level, weight, vector in zip(table.levels, table.weight, values, strict=False)
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return None if not math.isfinite(value) else int(value) if value.is_integer() else value
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def _method(encoder: GroupEncoder) -> str | None:
+    """The name of the method that makes such an encoder, the most special one."""
+    from sufrep.encoders._registry import METHODS
+
+    fitting = {
+        method: len(fixed)
+        for method, (kind, fixed) in METHODS.items()
+        if kind is type(encoder) and all(getattr(encoder, key) == value for key, value in fixed.items())
+    }
+    return max(fitting, key=fitting.__getitem__, default=None)
+
+
+def _changed_parameters(encoder: GroupEncoder) -> dict[str, Any]:
+    defaults = {
+        name: parameter.default for name, parameter in inspect.signature(type(encoder)).parameters.items()
+    }
+    given = encoder.get_params(deep=False)
+    return {name: _jsonable(given[name]) for name in defaults if given[name] != defaults[name]}
+
+
+def _jsonable(value: Any) -> Any:
+    return list(map(_jsonable, value)) if isinstance(value, (list, tuple)) else _plain(value)
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
+    method = f" (method {told['method']})" if told["method"] else ""
+    lines = [f"{told['encoder']}{method}"]
+    lines += [
+        f"  group         {group['name']}: {group['n_levels']:,} level(s), {group['n_rows']:,} row(s)"
+        for group in told["groups"]
+    ]
+    lines.append(f"  covariates    {_listed(told['covariates'])}")
+    if "target_type" in told:
+        lines.append(f"  target        {told['target_type']}")
+    lines.append(f"  columns made  {_listed(told['columns_made'])}")
+    changed = [f"{name}={value!r}" for name, value in told["parameters"].items()]
+    lines.append(f"  parameters    {', '.join(changed) or 'all as by default'}")
+    if "report" in told:
+        lines += ["", *_report_lines(told)]
+    for group in told["groups"]:
+        lines += ["", *_level_lines(group)]
+    return lines
+
+
+def _report_lines(told: dict[str, Any]) -> list[str]:
+    report = told["report"]
+    chosen = " + ".join(told["chosen"]) or "drop, which leaves the column out"
+    rows = [
+        ("*" if mark else "", name, f"{loss:.6g}", f"{gain:.4g} ± {error:.2g}", str(width))
+        for name, loss, gain, error, width, mark in zip(
+            *(report[key] for key in ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen")),
+            strict=True,
+        )
+    ]
+    return [f"chosen: {chosen}", *_aligned(("", "candidate", "loss", "gain", "columns"), rows)]
+
+
+def _level_lines(group: dict[str, Any]) -> list[str]:
+    shown, first = group["columns"][:_COLUMNS], group["first_levels"]
+    more = len(group["columns"]) - len(shown)
+    rows = [
+        (
+            "(null)" if entry["level"] is None else str(entry["level"]),
+            f"{entry['rows']:,}",
+            *(f"{value:.4g}" for value in entry["values"][:_COLUMNS]),
+        )
+        for entry in first
+    ]
+    title = f"{group['name']}: {len(first)} of {group['n_levels']:,} level(s)"
+    title += f", {len(shown)} of {len(group['columns']):,} columns" * bool(more)
+    return [title, *_aligned((group["name"], "rows", *shown), rows)]
+
+
+def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (header, *rows)
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:8]) + f" and {len(names) - 8} more" * (len(names) > 8)
+    return shown or "none"

@@ -1,0 +1,219 @@
+"""All columns but the groups as numbers, so that any learner can read what stands beside them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from importlib.util import find_spec
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from sufrep._frames import FrameTable, Lookup
+from sufrep._levels import level_label
+from sufrep.encoders._layout import position_of
+from sufrep.encoders._reading import read_table
+from sufrep.encoders._vectors import refuse_clashes
+from sufrep.errors import NotNumericError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Array
+    from sufrep._frames import Table
+    from sufrep.encoders._layout import Column
+
+_DATE_PARTS = ("days", "month", "weekday")
+_EPOCH = datetime(1970, 1, 1)
+_SECONDS_A_DAY = 86_400
+
+
+class ToNumbers(TransformerMixin, BaseEstimator):
+    """Turn text and dates into numbers, and leave the columns to be encoded as they are.
+
+    Numeric columns pass through. A text column of few levels becomes an indicator for each, null included;
+    one of more levels is dropped, because it wants an encoder of its own. A date, also one that is written as
+    ISO text, becomes days since 1970, month and weekday. It stands before an encoder where a table holds such
+    columns; ``sufrep.compare`` puts it there.
+
+    Parameters
+    ----------
+    keep : str, int, or list of these, default=()
+        Columns that are left as they are: the groups that an encoder takes care of.
+    max_levels : int, default=30
+        Text columns of more levels are dropped.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str
+        Their names, where they have any.
+    kinds_ : list of str
+        What each column is: "kept", "numeric", "text", "date" or "dropped".
+    levels_ : dict of int to ndarray of object
+        The levels of the text columns, by position.
+    dropped_ : list of str
+        Names of the columns that are dropped.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sufrep import ToNumbers
+    >>> X = pd.DataFrame({"zip": ["01", "02"], "sold": ["2014-10-13", "2015-02-25"], "view": ["sea", None]})
+    >>> ToNumbers(keep="zip").fit_transform(X)
+      zip  sold_days  sold_month  sold_weekday  view_sea  view_null
+    0  01    16356.0        10.0           0.0       1.0        0.0
+    1  02    16491.0         2.0           2.0       0.0        1.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "keep": [str, Integral, list, tuple],
+        "max_levels": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, keep: Column | Sequence[Column] = (), *, max_levels: int = 30) -> None:
+        self.keep = keep
+        self.max_levels = max_levels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> ToNumbers:  # noqa: ARG002
+        """Learn which column is what.
+
+        Parameters
+        ----------
+        X : frame or array, shape (n, n_features)
+        y : ignored
+
+        Returns
+        -------
+        ToNumbers
+        """
+        table = read_table(self, X, reset=True)
+        listed = [self.keep] if isinstance(self.keep, (str, int, Integral)) else list(self.keep)
+        kept = {position_of(table.names, column, "keep") for column in listed}
+        kinds, levels = [], {}
+        for position in range(len(table.names)):
+            kind, found = ("kept", None) if position in kept else self._kind_of(table, position)
+            kinds.append(kind)
+            if found is not None:
+                levels[position] = found
+        self.kinds_, self.levels_ = kinds, levels
+        self.dropped_ = [table.names[j] for j, kind in enumerate(kinds) if kind == "dropped"]
+        names = self.get_feature_names_out()
+        refuse_clashes([], {"": names.tolist()})
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns that are left as they are and the numeric ones, then those made of others.
+
+        Parameters
+        ----------
+        X : frame or array, shape (n, n_features)
+
+        Returns
+        -------
+        frame of the kind of X, or array, shape (n, n_features_out)
+        """
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False)
+        for position, kind in enumerate(self.kinds_):
+            if kind == "numeric" and table.kind(position) != "numeric":
+                table.numbers(position)  # raises, unless all is null
+        lookups = [
+            self._columns_of(table, position)
+            for position, kind in enumerate(self.kinds_)
+            if kind in ("date", "text")
+        ]
+        return table.append(self._passing(), lookups, self._container(table))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the output columns."""
+        check_is_fitted(self)
+        names = [str(name) for name in _check_feature_names_in(self, input_features)]
+        new = [
+            f"{names[position]}_{part}"
+            for position, kind in enumerate(self.kinds_)
+            for part in self._parts(position, kind)
+        ]
+        return np.asarray([*(names[position] for position in self._passing()), *new], dtype=object)
+
+    def _kind_of(self, table: Table, position: int) -> tuple[str, Any]:
+        """What a column is, and the levels of a text column."""
+        if table.kind(position) == "numeric":
+            return "numeric", None
+        factor = table.factorize(position)
+        if len(factor.levels) and all(_as_date(level) is not None for level in factor.levels.tolist()):
+            return "date", None
+        few = len(factor.levels) <= self.max_levels
+        if table.kind(position) != "text" or not few or not len(factor.levels):
+            return "dropped", None
+        return "text", factor.with_missing_level().levels
+
+    def _passing(self) -> list[int]:
+        return [position for position, kind in enumerate(self.kinds_) if kind in ("kept", "numeric")]
+
+    def _parts(self, position: int, kind: str) -> Sequence[str]:
+        if kind == "date":
+            return _DATE_PARTS
+        levels = self.levels_[position].tolist() if kind == "text" else []
+        return ["null" if level is None else level_label(level) for level in levels]
+
+    def _columns_of(self, table: Table, position: int) -> Lookup:
+        """The numbers that a date or a text column becomes."""
+        kind = self.kinds_[position]
+        factor = table.factorize(position)
+        name = table.names[position]
+        parts = tuple(f"{name}_{part}" for part in self._parts(position, kind))
+        levels = factor.levels.tolist()
+        if kind == "date":
+            values = np.array([*map(_date_numbers, levels), [np.nan] * 3])
+            if len(levels) and np.isnan(values[:-1, 0]).any():
+                raise NotNumericError(name, "text that is no date")
+            return Lookup(parts, values, factor.codes)
+        known = {level: place for place, level in enumerate(self.levels_[position].tolist())}
+        values = np.zeros((len(levels) + 1, len(known)))
+        for row, level in enumerate([*levels, None]):
+            if level in known:
+                values[row, known[level]] = 1.0
+        return Lookup(parts, values, factor.codes)
+
+    def _container(self, table: Table) -> str:
+        """The library of the result: that of X, unless ``set_output`` says something else."""
+        wanted = str(_get_output_config("transform", self)["dense"])
+        if wanted != "default" or not isinstance(table, FrameTable):
+            return wanted
+        # pyarrow's tables have no place in scikit-learn; whichever library is there takes them.
+        return "polars" if table.library != "pandas" and find_spec("polars") else "pandas"
+
+
+def _as_date(value: Any) -> datetime | None:
+    """A date, a time with its date, or either as ISO text; None for everything else."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    # Text of digits alone may be a zip code or a number.
+    if not isinstance(value, str) or value.isdigit():
+        return None
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=None)
+    except ValueError:
+        return None
+
+
+def _date_numbers(value: Any) -> list[float]:
+    found = _as_date(value)
+    if found is None:
+        return [np.nan] * 3
+    days: float = (found - _EPOCH).total_seconds() / _SECONDS_A_DAY
+    return [days, float(found.month), float(found.weekday())]

@@ -1,0 +1,99 @@
+"""``sufrep describe``: what an encoder file holds."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sufrep import ContrastEncoder, MeansEncoder, SufficientEncoder
+from sufrep.encoders import make_encoder
+
+FRAME = pl.DataFrame(
+    {"zip": ["01", "01", "02", None], "sqft": [1.0, 2.0, 6.0, 8.0], "rooms": [1.0, 1.0, 2.0, 2.0]}
+)
+
+
+def test_an_encoder_is_described_for_people(sufrep, tmp_path):
+    MeansEncoder("zip", unseen="error").fit(FRAME).save(tmp_path / "zip.sufrep")
+    result = sufrep(f"describe {tmp_path}/zip.sufrep")
+    assert result.code == 0
+    assert result.out == (
+        "MeansEncoder (method means)\n"
+        "  group         zip: 3 level(s), 4 row(s)\n"
+        "  covariates    sqft, rooms\n"
+        "  columns made  zip_mean_sqft, zip_mean_rooms\n"
+        "  parameters    group='zip', unseen='error'\n"
+        "\n"
+        "zip: 3 of 3 level(s)\n"
+        "  zip     rows  zip_mean_sqft  zip_mean_rooms\n"
+        "  01      2     1.5            1\n"
+        "  02      1     6              2\n"
+        "  (null)  1     8              2\n"
+    )
+
+
+def test_the_same_as_json(sufrep, tmp_path):
+    MeansEncoder("zip", covariates=["sqft"]).fit(FRAME).save(tmp_path / "zip.sufrep")
+    told = json.loads(sufrep(f"describe {tmp_path}/zip.sufrep --json").out)
+    assert told["encoder"] == "MeansEncoder"
+    assert told["covariates"] == ["sqft"]
+    assert told["columns_needed"] == ["zip", "sqft", "rooms"]
+    assert told["columns_made"] == ["zip_mean_sqft"]
+    assert told["parameters"] == {"group": "zip", "covariates": ["sqft"]}
+    assert told["groups"][0]["first_levels"][2] == {"level": None, "rows": 1, "values": [8]}
+
+
+def test_the_choice_of_a_sufficient_encoder_is_told(sufrep, tmp_path):
+    rng = np.random.default_rng(0)
+    levels = rng.integers(0, 5, 200)
+    X = pl.DataFrame({"zip": levels.astype(str), "x": rng.normal(size=200)})
+    encoder = SufficientEncoder("zip", max_candidates=2).fit(X, 10.0 * levels + rng.normal(size=200))
+    encoder.save(tmp_path / "zip.sufrep")
+    result = sufrep(f"describe {tmp_path}/zip.sufrep")
+    assert "\n  target        continuous\n" in result.out
+    assert "\nchosen: target\n" in result.out
+    assert "\n  *  target " in result.out
+    told = json.loads(sufrep(f"describe {tmp_path}/zip.sufrep --json").out)
+    assert told["chosen"] == ["target"]
+    assert told["report"]["candidate"] == ["drop", "target"]
+
+
+@pytest.mark.parametrize("method", ["helmert", "multi_permutation", "one_hot", "latent_state"])
+def test_the_method_is_told_by_its_name(sufrep, tmp_path, method):
+    make_encoder(method, "zip").fit(FRAME).save(tmp_path / "zip.sufrep")
+    assert f"(method {method})" in sufrep(f"describe {tmp_path}/zip.sufrep").out
+
+
+def test_many_levels_and_columns_are_cut(sufrep, tmp_path):
+    frame = pl.DataFrame({"g": [f"level {i:02d}" for i in range(30)]})
+    ContrastEncoder("g").fit(frame).save(tmp_path / "g.sufrep")
+    out = sufrep(f"describe {tmp_path}/g.sufrep").out
+    assert "\ng: 5 of 30 level(s), 6 of 29 columns\n" in out
+    assert " and 21 more\n" in out
+    assert "\n  covariates    none\n" in out
+    assert "level 05" not in out.splitlines()[-1]
+
+
+def test_sparse_encoders_and_those_of_arrays_can_be_described(sufrep, tmp_path):
+    ContrastEncoder("g", sparse_output=True).fit(pl.DataFrame({"g": ["a", "b"]})).save(tmp_path / "s.sufrep")
+    assert "sparse_output=True" in sufrep(f"describe {tmp_path}/s.sufrep").out
+    MeansEncoder(group=0).fit([["a", 1.0], ["b", 3.0]]).save(tmp_path / "a.sufrep")
+    assert "columns made  x0_mean_x1" in sufrep(f"describe {tmp_path}/a.sufrep").out
+
+
+def test_levels_that_json_does_not_have_are_told_as_text(sufrep, tmp_path):
+    frame = pl.DataFrame({"day": [date(2020, 1, 31), date(2020, 2, 1)], "x": [1.0, 2.5]})
+    MeansEncoder("day").fit(frame).save(tmp_path / "day.sufrep")
+    told = json.loads(sufrep(f"describe {tmp_path}/day.sufrep --json").out)
+    assert [entry["level"] for entry in told["groups"][0]["first_levels"]] == ["2020-01-31", "2020-02-01"]
+
+
+def test_a_damaged_file_is_refused(sufrep, tmp_path):
+    (tmp_path / "zip.sufrep").write_text("no encoder")
+    result = sufrep(f"describe {tmp_path}/zip.sufrep")
+    assert result.code == 1
+    assert "it is no encoder file, or it is truncated" in result.err

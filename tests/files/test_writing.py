@@ -1,0 +1,144 @@
+"""Files appear when they are complete, or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sufrep._files import TableWriter, check_place, check_writable, open_table, write_table
+from sufrep.errors import FileEndingError, NotWritableError
+
+ENDINGS = ["csv", "tsv", "parquet", "feather"]
+BATCH = pl.DataFrame({"level": ["01", None], "x": [1.5, None]})
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_batches_are_appended(tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    with TableWriter(path) as writer:
+        for _ in range(3):
+            writer.write(BATCH)
+    assert open_table(path, text=["level"]).read().equals(pl.concat([BATCH] * 3))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_nothing_is_seen_before_the_end_and_the_old_file_stays_until_then(tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    path.write_text("old")
+    with TableWriter(path) as writer:
+        writer.write(BATCH)
+        assert path.read_text() == "old"
+    assert path.read_bytes() != b"old"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("stop", [ValueError("a slip"), KeyboardInterrupt("Ctrl-C")])
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, ending, stop):
+    path = tmp_path / f"out.{ending}"
+    path.write_text("old")
+
+    def job() -> None:
+        with TableWriter(path) as writer:
+            writer.write(BATCH)
+            raise stop
+
+    with pytest.raises(type(stop), match=str(stop)):
+        job()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("ending", "old"), [("csv", "old"), ("parquet", None)])
+def test_a_killed_process_leaves_the_old_file_as_it_was(tmp_path, ending, old):
+    path = tmp_path / f"out.{ending}"
+    if old is not None:
+        path.write_text(old)
+    code = (
+        "import sys, polars as pl\n"
+        "from sufrep._files import TableWriter\n"
+        "with TableWriter(sys.argv[1]) as writer:\n"
+        "    while True:\n"
+        "        writer.write(pl.DataFrame({'x': range(1000)}))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)])
+    try:
+        deadline = time.monotonic() + 60
+        while not any(part.stat().st_size for part in tmp_path.glob(".*.part/*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    finally:
+        process.kill()
+    assert (path.read_text() if path.exists() else None) == old
+
+
+def test_the_file_has_the_rights_that_files_have_here(tmp_path):
+    (tmp_path / "plain").touch()
+    write_table(BATCH, tmp_path / "out.csv")
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "out.csv")}
+    assert len(modes) == 1
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_writer_without_rows_writes_nothing(tmp_path, ending):
+    with TableWriter(tmp_path / f"out.{ending}"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_type_that_text_cannot_hold_is_told_with_a_way_out(tmp_path):
+    frame = pl.DataFrame({"a": [[1, 2]]})
+    with pytest.raises(NotWritableError, match=r"nested data.\nHint: Parquet .* holds every type"):
+        write_table(frame, tmp_path / "out.csv")
+    write_table(frame, tmp_path / "out.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_a_full_disk_is_told(tmp_path, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", full)
+    with pytest.raises(NotWritableError, match=r"out.csv': No space left on device.\nHint: look at the disk"):
+        write_table(BATCH, tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_ending_that_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(FileEndingError, match=r"out.xlsx' is none of .csv, .tsv, .parquet"):
+        check_writable(tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize("check", [check_writable, check_place])
+def test_places_are_checked_before_the_work(tmp_path, check):
+    check(tmp_path / "out.csv")
+    check(str(tmp_path / "out.csv"))
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(NotWritableError, match=r"there is no folder .*nowhere'.\nHint: make it first"):
+        check(tmp_path / "nowhere" / "out.csv")
+    (tmp_path / "out.csv").mkdir()
+    with pytest.raises(NotWritableError, match="there is a folder of this name"):
+        check(tmp_path / "out.csv")
+
+
+def test_a_folder_without_the_right_to_write_is_told(tmp_path, monkeypatch):
+    if os.geteuid():
+        tmp_path.chmod(0o500)
+    else:  # nothing is forbidden to root
+
+        def forbidden(*_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "touch", forbidden)
+    with pytest.raises(NotWritableError, match=r"Permission denied.\nHint: choose a folder in which you may"):
+        check_place(tmp_path / "zip.sufrep")
