@@ -10,8 +10,9 @@ READY := $(VENV)/.ready
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Simulate the paper's data, fit every encoder, print the table, draw the picture
-	@$(BIN)/python examples/demo.py
+demo: $(READY) ## Compare every representation on the paper's simulated data; ends with a report to open
+	@mkdir -p demo_output
+	@$(BIN)/sufrep demo --html demo_output/report.html
 
 test: lint types layers unit ## Check style, types, layers, and run all tests with coverage
 
@@ -46,6 +47,7 @@ pictures: $(READY) ## Draw the figures and write the tables of README and docs f
 	@$(BIN)/sufrep paper tables --store results/beyond --format markdown --out docs/beyond/simulations.md
 	@$(BIN)/sufrep paper tables --store results/beyond_forest --format markdown --out docs/beyond/forest.md
 	@$(BIN)/sufrep paper tables --store results/benchmark --format markdown --out docs/beyond/benchmark.md
+	@$(BIN)/python examples/report_picture.py docs/report.png
 
 bench: $(READY) ## Measure speed and memory against peers (about 30 minutes)
 	@$(BIN)/python -m benchmarks

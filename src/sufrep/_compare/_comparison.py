@@ -25,13 +25,15 @@ from sufrep._compare._summary import Summary, choose_baseline, rivals, summarise
 from sufrep._compare._verdict import make_verdict
 from sufrep._frames import frame_from_columns
 from sufrep._report import write_page
-from sufrep.errors import ComparisonError
+from sufrep.encoders import METHODS
+from sufrep.errors import ComparisonError, NoEncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
     from pathlib import Path
 
+    from sufrep.encoders import GroupEncoder
     from sufrep.encoders._layout import Group
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -165,6 +167,21 @@ class Comparison:
     def fit_best(self) -> Pipeline:
         """Fit the winner on all rows; a scikit-learn pipeline that takes tables like the one compared on."""
         return deepcopy(self._fitted_on_all(*self.best))
+
+    def fit_encoder(self) -> GroupEncoder:
+        """Fit the winner's encoder alone, on the table as it is, to be saved.
+
+        In the pipeline of `fit_best` text and dates become numbers before the encoder sees them; alone, it
+        passes them through and describes levels by the columns that are numbers already.
+        """
+        method, model = self.best
+        if method not in METHODS:
+            raise NoEncoderError(method)
+        problem = self.plan.problem
+        if problem.plain:
+            return deepcopy(self.fitted_encoder(method, model))  # type: ignore[no-any-return]
+        encoder = make_steps(problem, method, self.plan.seed)[-1][1]
+        return encoder.fit(problem.X, problem.y)  # type: ignore[no-any-return]
 
     def fitted_encoder(self, method: str, model: str) -> Any:
         """The encoder of a method, fitted on all rows with what comes before it, and with the model."""

@@ -21,7 +21,6 @@ from sufrep._report import CodePart, Page, TablePart
 
 if TYPE_CHECKING:
     from sufrep._compare._comparison import Comparison
-    from sufrep._compare._summary import Summary
 
 
 def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
@@ -72,42 +71,35 @@ def _code(comparison: Comparison, loading: str | None) -> CodePart:
 
 
 def _results(comparison: Comparison) -> TablePart:
-    scoring = comparison.plan.scoring
-    columns = ["method", "model", scoring.name, "improvement", "95 % interval", "p", "p, corrected"]
-    columns += ["p, adjusted", "seconds to fit", "seconds to predict", "columns added", "failure"]
+    summaries, scoring = comparison.summaries, comparison.plan.scoring
+    columns = ["method", "model", scoring.name, "improvement", "95 % from", "to", "p", "p, corrected"]
+    columns += ["p, adjusted", "seconds to fit", "seconds to predict", "columns added"]
+    any_failed = any(item.failed for item in summaries)
     rows = [
         (
             item.method,
             item.model,
             number_or_none(item.score),
-            improvement_text(comparison, item.improvement),
-            _interval(comparison, item),
+            *(improvement_text(comparison, value) for value in (item.improvement, item.low, item.high)),
             *(_p_text(p) for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
             number_or_none(item.fit_seconds),
             number_or_none(item.predict_seconds),
             item.n_columns if not item.failed else None,
-            item.failure or "",
+            *([item.failure or ""] if any_failed else []),
         )
-        for item in comparison.summaries
+        for item in summaries
     ]
     return TablePart(
         title="All results",
-        columns=columns,
+        columns=[*columns, *(["failed because"] if any_failed else [])],
         rows=rows,
         text=(
             "p is that of the paired t-test over the folds; corrected allows for training rows that folds "
             "share (Nadeau and Bengio), adjusted also for the number of methods (Holm). Seconds are medians "
             "over the folds, of encoder and model together."
         ),
-        highlight=0 if rows and not comparison.summaries[0].failed else None,
+        highlight=0 if not summaries[0].failed else None,
     )
-
-
-def _interval(comparison: Comparison, item: Summary) -> str | None:
-    if not math.isfinite(item.low):
-        return None
-    low, high = (comparison.plan.scoring.improvement_text(value) for value in (item.low, item.high))
-    return f"{low} to {high}"
 
 
 def _p_text(p: float) -> str | None:

@@ -36,7 +36,9 @@ def pipeline_code(pipeline: Pipeline, loading: str | None = None) -> str:
     imports = {("sklearn.pipeline", "make_pipeline"), *(pair for step in steps for pair in _imports(step))}
     if labelled:
         imports.add(("sklearn.preprocessing", "LabelEncoder"))
-    lines = [*_import_lines(imports), "", loading or _GIVEN]
+    given = (loading or _GIVEN).splitlines()
+    plain = [line for line in given if line.startswith("import ")]
+    lines = [*plain, *_import_lines(imports), "", *(line for line in given if line and line not in plain)]
     if labelled:
         lines.append("y = LabelEncoder().fit_transform(y)  # xgboost wants the classes 0, 1, …")
     lines += [

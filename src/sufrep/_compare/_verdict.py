@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sufrep._compare._methods import DROP
+from sufrep._compare._methods import CODINGS, DROP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # What is called unlikely to be chance.
 DOUBT = 0.05
 _MOST_NAMED = 6
+# Nobody would choose these for being small.
+_ODD = frozenset({*CODINGS, "permutation", "multi_permutation"})
 _NAMES = {"one_hot": "one-hot columns", "drop": "leaving the column out"}
 
 
@@ -102,7 +104,8 @@ def _ties(best: Summary, summaries: Sequence[Summary], told_apart: Mapping[str, 
     text = f"The folds do not tell it from {shown}{more}."
     if DROP in tied:
         return f"{text} Leaving the column out is among them, so it may say nothing beside the other columns."
-    cheapest = min([best, *order], key=lambda item: (item.n_columns, item.fit_seconds))
+    usual = [item for item in order if item.method not in _ODD]
+    cheapest = min([best, *usual], key=lambda item: (item.n_columns, item.fit_seconds))
     if cheapest is best:
         return text
     columns = "column" if cheapest.n_columns == 1 else "columns"

@@ -224,20 +224,11 @@ def _finish(
     else:
         _print(found)
     with warnings_told():
-        if save is not None:
-            _save(found, save)
         if html is not None:
             tell(f"report: {found.to_html(html, loading=loading)}")
-
-
-def _save(found: Comparison, save: Path) -> None:
-    method, model = found.best
-    encoder = found.fitted_encoder(method, model)
-    if not hasattr(encoder, "save"):
-        tell(f"nothing was saved: {method} is no encoder of sufrep's.")
-        return
-    encoder.save(save)
-    tell(f"encoder: {save}")
+        if save is not None:
+            found.fit_encoder().save(save)
+            tell(f"encoder: {save}")
 
 
 def _print(found: Comparison) -> None:

@@ -217,19 +217,22 @@ class Search:
         return float(mean), float(np.sqrt(np.average((gains - mean) ** 2, weights=weights) / total))
 
     def best(self, tried: Sequence[Tried]) -> Tried:
-        """The smallest loss; none of the encodings unless such a choice gains more than its standard error.
+        """The smallest loss, if its gain is above its standard error and was not luck; else no encoding.
 
-        The smallest of many losses is flattered by chance. What is held against dropping the column is
-        therefore the choice as a procedure: for rows of each fold, the candidate that is best on the others
-        (test_noise_is_dropped fails if the gain of the winner itself is asked).
+        The smallest of many losses is flattered by chance. So choosing must also gain where it cannot be: for
+        the rows of each fold, with the candidate that is best on the other rows
+        (test_the_gain_of_a_choice_is_that_on_rows_which_did_not_make_it). To ask for more than any gain there
+        would drop columns that help, where few rows have large errors.
         """
-        chosen_elsewhere = np.empty(len(self.problem.y))
         parts = self._parts()
+        chosen_elsewhere = np.empty(len(parts))
         for part in np.unique(parts):
             inside = parts == part
             chosen_elsewhere[inside] = self._smallest(tried, ~inside).losses[inside]
-        gain, error = self.gain(tried[0].losses, chosen_elsewhere)
-        return self._smallest(tried, np.ones(len(parts), dtype=bool)) if gain > error else tried[0]
+        found = self._smallest(tried, np.ones(len(parts), dtype=bool))
+        gain, error = self.gain(tried[0].losses, found.losses)
+        lasting, _ = self.gain(tried[0].losses, chosen_elsewhere)
+        return found if gain > error and lasting > 0 else tried[0]
 
     def _smallest(self, tried: Sequence[Tried], rows: Mask) -> Tried:
         """The candidate with the smallest loss in some rows, of equal ones that of fewer pieces."""

@@ -64,10 +64,11 @@ class SufficientEncoder(CrossFittingEncoder):
     low_rank              `LowRankEncoder` of the shrunken means
     ====================  =================================================================================
 
-    Dropping the column is chosen unless the choice gains more than the standard error of its gain, where the
-    gain of each fold's rows is that of the candidate which is best on the other folds: the smallest of many
-    losses is flattered by chance. All that uses the target is cross-fitted in ``fit_transform``, so that no
-    row's columns know its own target, but for the choice itself, which all rows make together.
+    Dropping the column is chosen unless the best candidate gains more than the standard error of its gain. As
+    the smallest of many losses is flattered by chance, choosing must also gain on rows that did not make the
+    choice: in each fold, with the candidate that is best on the other folds. All that uses the target is
+    cross-fitted in ``fit_transform``, so that no row's columns know its own target, but for the choice
+    itself, which all rows make together.
 
     Parameters
     ----------

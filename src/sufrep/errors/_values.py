@@ -119,6 +119,16 @@ class SplitError(SufrepError, ValueError):
         )
 
 
+class NoEncoderError(SufrepError, ValueError):
+    """The winner of a comparison is no encoder of ours, so there is nothing to save."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"The best method is {method!r}, which is no encoder of sufrep's, so there is nothing to save.\n"
+            "Hint: use Comparison.fit_best(), or `sufrep encode` with the method that you want."
+        )
+
+
 class ComparisonError(SufrepError, RuntimeError):
     """No method of a comparison worked."""
 
