@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from sufrep import LatentStateEncoder, MeansEncoder
-from sufrep.encoders._choice import MOST_INDICATORS, PIECES, Problem, Search, Tried, whole_levels
+from sufrep.encoders._candidates import MOST_INDICATORS, PIECES
+from sufrep.encoders._choice import Search, Tried
+from sufrep.encoders._choice_problem import Problem
+from sufrep.encoders._whole_levels import whole_levels
 
 ALIKE = [
     {"means", "shrunken_means"},

@@ -16,7 +16,7 @@ from sklearn.linear_model import Ridge
 import sufrep
 from sufrep import MixedModelEncoder, RandomInterceptEncoder, SufficientEncoder, errors
 from sufrep.encoders import _persistence
-from sufrep.encoders._choice import PIECES
+from sufrep.encoders._candidates import PIECES
 
 CANDIDATES = [(), *((name,) for name in PIECES), ("mixed_model", "intercept"), ("target", "states")]
 

@@ -13,7 +13,8 @@ from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor
 
 from sufrep import MeansEncoder, MixedModelEncoder, SufficientEncoder, simulate
-from sufrep.encoders._choice import PIECES, whole_levels
+from sufrep.encoders._candidates import PIECES
+from sufrep.encoders._whole_levels import whole_levels
 
 # Boosting would take minutes; it is the default, which test_the_learner_is_boosting_by_default covers.
 TREE = DecisionTreeRegressor(max_depth=4, random_state=0)

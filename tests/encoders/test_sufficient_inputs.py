@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from sufrep import SufficientEncoder, errors
-from sufrep.encoders._choice import PIECES
+from sufrep.encoders._candidates import PIECES
 
 
 def drawn(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:

@@ -57,7 +57,7 @@ def labelled_scatter(
             "x:Q",
             title=x_title,
             scale=alt.Scale(type="log", nice=False, padding=24),
-            axis=alt.Axis(format="~s", tickCount=5, grid=False),
+            axis=alt.Axis(format="~g", tickCount=5, grid=False),
         ),
         y=_gain_axis(alt, y_title, percent),
     )

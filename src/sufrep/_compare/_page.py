@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +80,7 @@ def _results(comparison: Comparison) -> TablePart:
             item.model,
             number_or_none(item.score),
             *(improvement_text(comparison, value) for value in (item.improvement, item.low, item.high)),
-            *(_p_text(p) for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
+            *(number_or_none(p) for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
             number_or_none(item.fit_seconds),
             number_or_none(item.predict_seconds),
             item.n_columns if not item.failed else None,
@@ -100,7 +99,3 @@ def _results(comparison: Comparison) -> TablePart:
         ),
         highlight=0 if not summaries[0].failed else None,
     )
-
-
-def _p_text(p: float) -> str | None:
-    return None if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

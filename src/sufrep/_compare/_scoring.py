@@ -50,7 +50,7 @@ class Scoring:
     def improvement_text(self, value: float, *, sign: bool = True) -> str:
         """An improvement for people: percent of a loss, points of a score."""
         plus = "+" if sign else ""
-        return f"{100 * value:{plus}.1f} %" if self.is_loss else f"{value:{plus}.4f}"
+        return f"{100 * value:{plus}.1f}\u00a0%" if self.is_loss else f"{value:{plus}.4f}"
 
 
 def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scoring:

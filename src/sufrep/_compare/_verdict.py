@@ -78,7 +78,7 @@ def _size(best: Summary, base: Summary, scoring: Scoring) -> str:
     text += f": {gain} {'better' if best.improvement > 0 else 'worse'}"
     if math.isfinite(best.low):
         low, high = (scoring.improvement_text(value) for value in (best.low, best.high))
-        text += f" (95 % interval {low} to {high})"
+        text += f" (95\u00a0% interval {low} to {high})"
     return f"{text}."
 
 

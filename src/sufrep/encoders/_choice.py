@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from sufrep._learners import log_losses, make_learner
-from sufrep.encoders._contrasts import ContrastEncoder
-from sufrep.encoders._latent_state import LatentStateEncoder
-from sufrep.encoders._low_rank import LowRankEncoder
-from sufrep.encoders._means import MeansEncoder
-from sufrep.encoders._mixed_model import MixedModelEncoder
-from sufrep.encoders._random_intercept import RandomInterceptEncoder
+from sufrep.encoders._candidates import MOST_INDICATORS, NEED_COVARIATES, PIECES, Candidate, worth_trying
 from sufrep.errors import NoLevelError
 
 if TYPE_CHECKING:
@@ -29,25 +22,8 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Floats, Mask
     from sufrep.encoders._base import GroupEncoder
+    from sufrep.encoders._choice_problem import Problem
 
-Candidate = tuple[str, ...]
-# The encoders that candidates are made of, the most useful ones first. Pairs and triples follow.
-PIECES: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
-    "target": (MeansEncoder, {"covariates": [], "use_target": True}),
-    "mixed_model": (MixedModelEncoder, {}),
-    "means": (MeansEncoder, {"leave_one_out": True}),
-    "intercept": (RandomInterceptEncoder, {}),
-    "states": (LatentStateEncoder, {"output": "both"}),
-    "shrunken_means": (MeansEncoder, {"shrinkage": "auto"}),
-    "joint_means": (MeansEncoder, {"shrinkage": "auto", "use_target": True}),
-    "one_hot": (ContrastEncoder, {"coding": "one_hot"}),
-    "low_rank": (LowRankEncoder, {"shrinkage": "auto"}),
-}
-_NEEDS_COVARIATES = ("means", "shrunken_means", "joint_means", "states", "low_rank")
-# Pieces whose columns have the same names, or say the same.
-_ALIKE = ({"means", "shrunken_means", "joint_means"}, {"target", "joint_means"})
-# More indicators than this are not affordable.
-MOST_INDICATORS = 200
 # Fewer states than may be found, and rounds of EM that end earlier, because they take long.
 _EM = {"max_states": 10, "max_iter": 100, "tol": 1e-5}
 # With fewer rows than this, threads of a learner wait for each other longer than they work.
@@ -56,41 +32,6 @@ _FEW_ROWS = 20_000
 _FAST = {"max_iter": 50, "learning_rate": 0.2, "max_leaf_nodes": 15}
 # Pairs and triples are made of so many of the best pieces.
 _PAIRED = 4
-# Whole levels are kept, at least so many, when rows are too many.
-_LEAST_LEVELS = 50
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """What the choice is made on.
-
-    Attributes
-    ----------
-    features : ndarray, shape (n, n_features)
-        What the learner gets beside the encoding.
-    rows : ndarray, shape (n, p + n_groups)
-        Covariates, then the positions of the levels, NaN for none.
-    n_covariates : int
-        p.
-    y : ndarray, shape (n,)
-        The target, or the codes of its classes.
-    kind : {"continuous", "binary", "multiclass"}
-    weights : ndarray, shape (n,), or None
-    """
-
-    features: Floats
-    rows: Floats
-    n_covariates: int
-    y: Array
-    kind: str
-    weights: Floats | None
-
-    def take(self, rows: Codes) -> Problem:
-        """Some rows, in the given order."""
-        weights = None if self.weights is None else self.weights[rows]
-        return Problem(
-            self.features[rows], self.rows[rows], self.n_covariates, self.y[rows], self.kind, weights
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +79,7 @@ class Search:
     def pieces(self) -> list[str]:
         """The pieces that make sense for these data."""
         n_levels = np.nanmax(self.problem.rows[:, self.problem.n_covariates :], axis=0, initial=0) + 1
-        left_out = set() if self.problem.n_covariates else set(_NEEDS_COVARIATES)
+        left_out = set() if self.problem.n_covariates else set(NEED_COVARIATES)
         if n_levels.sum() > MOST_INDICATORS:
             left_out.add("one_hot")
         return [name for name in PIECES if name not in left_out]
@@ -152,10 +93,10 @@ class Search:
         for name in self.pieces():
             yield (name,)
         best = [item.candidate[0] for item in self._of_size(1, tried)[:_PAIRED]]
-        yield from filter(_worth_trying, combinations(best, 2))
+        yield from filter(worth_trying, combinations(best, 2))
         for pair in self._of_size(2, tried)[:1]:
             more = [name for name in best if name not in pair.candidate]
-            yield from filter(_worth_trying, ((*pair.candidate, name) for name in more))
+            yield from filter(worth_trying, ((*pair.candidate, name) for name in more))
 
     def _of_size(self, n_pieces: int, tried: Sequence[Tried]) -> list[Tried]:
         """The candidates of so many pieces, the best first."""
@@ -302,75 +243,9 @@ class Search:
         return log_losses(np.asarray(learner.predict_proba(columns)), learner.classes_, y)
 
 
-def _worth_trying(candidate: Candidate) -> bool:
-    """Whether no two pieces say the same."""
-    return not any(len(alike.intersection(candidate)) > 1 for alike in _ALIKE)
-
-
 @contextmanager
 def without_convergence_warnings() -> Iterator[None]:
     """EM that ends early is meant to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-def whole_levels(codes: Codes, max_rows: int, seed: int) -> Codes:
-    """Rows of as many whole levels as fit, because parts of levels would look smaller than they are.
-
-    If that leaves too few levels, rows are drawn from more of them.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n,)
-        −1 for rows of no level, which count as one.
-    max_rows : int
-    seed : int
-
-    Returns
-    -------
-    ndarray of int, shape (n_kept,)
-        Positions, ascending.
-    """
-    if len(codes) <= max_rows:
-        return np.arange(len(codes))
-    draw = np.random.default_rng(seed)
-    counts = np.bincount(codes + 1)
-    order = draw.permutation(np.flatnonzero(counts))
-    fitting = int(np.searchsorted(np.cumsum(counts[order]), max_rows, side="right"))
-    keep = np.zeros(len(counts), dtype=bool)
-    keep[order[: max(fitting, min(_LEAST_LEVELS, len(order)))]] = True
-    rows = np.flatnonzero(keep[codes + 1])
-    if len(rows) > max_rows:
-        rows = np.sort(draw.choice(rows, max_rows, replace=False))
-    return rows
-
-
-class Progress:
-    """A line of text for every candidate, or one line that grows where a person looks on."""
-
-    def __init__(self, verbose: int) -> None:
-        self._verbose, self._start, self._done = verbose, perf_counter(), 0
-
-    def __call__(self, tried: Tried, most: int, loss: float) -> None:
-        """Say what was tried."""
-        if not self._verbose:
-            return
-        self._done += 1
-        name = " + ".join(tried.candidate) or "drop"
-        text = f"[SufficientEncoder] {self._done} of {most}: {name}, loss {loss:.6g}"
-        text += f" ({perf_counter() - self._start:.0f} s)"
-        if self._one_line():
-            bar = "#" * round(20 * self._done / most)
-            sys.stderr.write(f"\r{bar:<20} {text:<88}")
-            sys.stderr.flush()
-        else:
-            sys.stderr.write(text + "\n")
-
-    def close(self) -> None:
-        """End the line that grew; there may be fewer candidates than were announced."""
-        if self._one_line():
-            sys.stderr.write("\n")
-
-    def _one_line(self) -> bool:
-        return self._verbose == 1 and sys.stderr.isatty()

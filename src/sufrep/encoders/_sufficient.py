@@ -12,19 +12,15 @@ from sklearn.base import is_regressor
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from sufrep.encoders._choice import (
-    Problem,
-    Progress,
-    Search,
-    Tried,
-    whole_levels,
-    without_convergence_warnings,
-)
+from sufrep.encoders._choice import Search, Tried, without_convergence_warnings
+from sufrep.encoders._choice_problem import Problem, counted_folds, make_problem
+from sufrep.encoders._choice_progress import Progress
 from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._layout import read_covariates
 from sufrep.encoders._reading import check_length, check_weights, read_group, read_table
-from sufrep.encoders._target import Target, read_target, split_rows
+from sufrep.encoders._target import read_target, split_rows
 from sufrep.encoders._vectors import refuse_clashes
+from sufrep.encoders._whole_levels import whole_levels
 from sufrep.errors import NoLevelError
 from sufrep.representation import Representation
 
@@ -33,10 +29,10 @@ if TYPE_CHECKING:
 
     from scipy import sparse
 
-    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._arrays import Array, Floats
     from sufrep._frames import Factorized, Lookup, Table
     from sufrep.encoders._base import GroupEncoder
-    from sufrep.encoders._layout import Column, Group, Layout
+    from sufrep.encoders._layout import Column, Group
 
 
 # Fewer rows than this are dealt into folds several times.
@@ -218,7 +214,7 @@ class SufficientEncoder(CrossFittingEncoder):
             if (factor.codes[counts] < 0).all():
                 raise NoLevelError(name)
         self.covariates_, _ = read_covariates(table, self.layout_)
-        search = self._search(_problem(table, self.layout_, factors, target, weights))
+        search = self._search(make_problem(table, self.layout_, factors, target, weights))
         progress = Progress(self.verbose)
         tried = search.run(
             self.max_candidates if factors else 1,
@@ -262,7 +258,7 @@ class SufficientEncoder(CrossFittingEncoder):
         ]
         return Search(
             problem,
-            _counted(folds, problem.weights),
+            counted_folds(folds, problem.weights),
             self.estimator,
             {"min_frequency": self.min_frequency},
             self.random_state,
@@ -286,44 +282,6 @@ class SufficientEncoder(CrossFittingEncoder):
         names = self.get_feature_names_out().tolist()
         n_kept = len(self.layout_.kept)
         refuse_clashes(names[:n_kept], {"": names[n_kept:]})
-
-
-def _problem(
-    table: Table,
-    layout: Layout,
-    factors: Sequence[Factorized],
-    target: Target,
-    weights: Floats | None,
-) -> Problem:
-    """All rows as numbers: what the learner sees, what describes the levels, and the levels."""
-    own = [np.asarray(column, dtype=np.float64) for column in read_covariates(table, layout)[1]]
-    used = {position for columns in layout.groups for position in columns}
-    others = [
-        np.asarray(table.numbers(position), dtype=np.float64)
-        for position in range(len(table.names))
-        if position not in used and position not in layout.covariates and table.kind(position) == "numeric"
-    ]
-    codes = [np.where(factor.codes < 0, np.nan, factor.codes) for factor in factors]
-    nothing = np.empty((table.n_rows, 0))
-    y = np.asarray(target.columns[0], dtype=np.float64)
-    if target.kind != "continuous":
-        y = np.argmax(np.column_stack(target.columns), axis=1)
-    return Problem(
-        np.column_stack([nothing, *own, *others]),
-        np.column_stack([nothing, *own, *codes]),
-        len(own),
-        y,
-        target.kind,
-        weights,
-    )
-
-
-def _counted(folds: Sequence[tuple[Codes, Codes]], weights: Floats | None) -> Sequence[tuple[Codes, Codes]]:
-    """The folds without rows of weight 0."""
-    if weights is None:
-        return folds
-    parts = [[part[weights[part] > 0] for part in map(np.asarray, fold)] for fold in folds]
-    return [(train, test) for train, test in parts if len(train) and len(test)]
 
 
 def _report(
