@@ -33,7 +33,7 @@ from sufrep import (
     MNLEncoder,
     SparseLowRankEncoder,
 )
-from sufrep.encoders import METHODS, GroupEncoder, _persistence
+from sufrep.encoders import METHODS, GroupEncoder
 from sufrep.errors import EncoderFileError, NotSavableError
 
 # Trying all candidates takes seconds; test_persistence_nested.py has what may be chosen.
@@ -127,7 +127,7 @@ def assert_round_trip(encoder: GroupEncoder, rows: Any, path: Path) -> GroupEnco
 @pytest.fixture(autouse=True)
 def _fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of files need not reach the disk before a test goes on."""
-    monkeypatch.setattr(_persistence.os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture
@@ -385,7 +385,7 @@ def test_a_crash_leaves_the_old_file_and_nothing_else(step, failure, saved, monk
 
     target = {
         "write": (zipfile.ZipFile, "writestr"),
-        "sync": (_persistence.os, "fsync"),
+        "sync": (os, "fsync"),
         "rename": (Path, "replace"),
     }
     monkeypatch.setattr(*target[step], fail)

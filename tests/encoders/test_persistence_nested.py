@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,6 @@ from sklearn.linear_model import Ridge
 
 import sufrep
 from sufrep import MixedModelEncoder, RandomInterceptEncoder, SufficientEncoder, errors
-from sufrep.encoders import _persistence
 from sufrep.encoders._candidates import PIECES
 
 CANDIDATES = [(), *((name,) for name in PIECES), ("mixed_model", "intercept"), ("target", "states")]
@@ -31,7 +31,7 @@ def drawn(kind: str = "continuous") -> tuple[pd.DataFrame, np.ndarray]:
 
 @pytest.fixture(autouse=True)
 def _fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_persistence.os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 import pytest
 
-from sufrep._report import Page, _write, render_page, write_page
+from sufrep._report import Page, render_page, write_page
 from sufrep.errors import NotWritableError
 
 PAGE = Page("title", "subtitle", ("ü 🦆 verdict",))
@@ -53,6 +54,6 @@ def test_a_folder_that_may_not_be_written_is_an_error_with_a_hint(tmp_path, monk
     def refuse(**_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(_write, "mkstemp", refuse)
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
     with pytest.raises(NotWritableError, match=r"Permission denied\.\nHint: choose a folder"):
         write_page(PAGE, tmp_path / "report.html")

@@ -22,8 +22,6 @@ import hashlib
 import io
 import json
 import math
-import os
-import tempfile
 import zipfile
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -34,6 +32,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from sufrep._atomic import replace_file
 from sufrep._levels import as_levels
 from sufrep.encoders._layout import Covariate, Layout
 from sufrep.encoders._vectors import Suffix
@@ -45,6 +44,7 @@ from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.normal_scores import NormalScores
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
 FORMAT = "sufrep encoder"
@@ -66,7 +66,7 @@ def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
     manifest["checksums"] = [hashlib.sha256(data).hexdigest() for data in arrays]
     members = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()}
     members |= {f"{number}.npy": data for number, data in enumerate(arrays)}
-    _write_atomically(Path(path), members)
+    replace_file(Path(path), _archive(members))
 
 
 def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> Any:
@@ -111,26 +111,14 @@ def _unpack_encoder(packed: Mapping[str, Any], arrays: list[Any], classes: Mappi
     return encoder
 
 
-def _write_atomically(path: Path, members: Mapping[str, bytes]) -> None:
-    """Write next to the target and rename, so that a crash leaves the old file as it was."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                for member, data in members.items():
-                    # A fixed date makes equal encoders equal files.
-                    archive.writestr(
-                        zipfile.ZipInfo(member, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED
-                    )
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def _archive(members: Mapping[str, bytes]) -> bytes:
+    """A zip archive; equal members make equal archives."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, data in members.items():
+            # A fixed date makes equal encoders equal files.
+            archive.writestr(zipfile.ZipInfo(member, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
