@@ -21,7 +21,7 @@ def main(picture: str) -> None:
         sys.exit("No picture of the report: run `make browser` and `make demo` first.")
     with sync_playwright() as playwright:
         window = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        page = window.new_page(viewport={"width": 1000, "height": 1080})
+        page = window.new_page(viewport={"width": 1000, "height": 1360})
         page.goto(REPORT.as_uri())
         page.wait_for_selector("html[data-drawn]", state="attached")
         page.screenshot(path=picture)

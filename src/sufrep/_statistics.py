@@ -21,14 +21,14 @@ def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]
     return float(values.mean() - half), float(values.mean() + half)
 
 
-def paired_p_values(differences: Floats, n_folds: int) -> tuple[float, float]:
+def paired_p_values(differences: Floats, n_folds: float) -> tuple[float, float]:
     """Two-sided p-values of a mean difference over folds: the plain t-test's, and the corrected one's.
 
     Parameters
     ----------
     differences : ndarray, shape (n_splits,)
         One for each fold of each repetition.
-    n_folds : int
+    n_folds : float
         K: test sets are 1/(K − 1) of the training sets.
 
     Returns
@@ -51,13 +51,13 @@ def paired_p_values(differences: Floats, n_folds: int) -> tuple[float, float]:
     return plain, corrected
 
 
-def corrected_interval(differences: Floats, n_folds: int, level: float = 0.95) -> tuple[float, float]:
+def corrected_interval(differences: Floats, n_folds: float, level: float = 0.95) -> tuple[float, float]:
     """Interval of a mean difference over folds that belongs to the corrected test of `paired_p_values`.
 
     Parameters
     ----------
     differences : ndarray, shape (n_splits,)
-    n_folds : int
+    n_folds : float
     level : float, default=0.95
 
     Returns
@@ -91,5 +91,5 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def _corrected_factor(n_splits: int, n_folds: int) -> float:
+def _corrected_factor(n_splits: int, n_folds: float) -> float:
     return 1 / n_splits + 1 / (n_folds - 1)

@@ -95,6 +95,18 @@ def test_what_is_neither_number_text_nor_date_is_dropped():
     assert ToNumbers().fit(X).dropped_ == ["empty"]
 
 
+def test_values_that_cannot_be_levels_are_dropped():
+    X = pl.DataFrame({"tags": [["a"], ["b", "c"]], "size": [1, 2]})
+    assert ToNumbers().fit(X).dropped_ == ["tags"]
+
+
+def test_columns_that_pandas_names_by_numbers_get_names():
+    X = pd.DataFrame({0: ["sea", "hill"], 1: [1.0, 2.0], 2: ["01", "02"]})
+    found = ToNumbers(keep=2).fit_transform(X)
+    assert list(found.columns) == ["x1", "x2", "x0_hill", "x0_sea"]
+    assert found["x2"].tolist() == ["01", "02"]
+
+
 def test_a_level_never_seen_is_none_of_the_known_ones():
     transformer = ToNumbers().fit(pd.DataFrame({"view": ["sea", "hill"]}))
     np.testing.assert_array_equal(transformer.transform(pd.DataFrame({"view": ["moon", None]})), 0)

@@ -6,6 +6,7 @@ import math
 import warnings
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sklearn.base import clone
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from sufrep._compare._folds import make_splits
-from sufrep._compare._methods import check_methods, make_steps
+from sufrep._compare._methods import check_methods, make_first_step, make_steps
 from sufrep._compare._models import make_models
 from sufrep._compare._page import comparison_page
 from sufrep._compare._page_charts import ranking_chart
@@ -26,7 +27,7 @@ from sufrep._compare._verdict import make_verdict
 from sufrep._frames import frame_from_columns
 from sufrep._report import write_page
 from sufrep.encoders import METHODS
-from sufrep.errors import ComparisonError, NoEncoderError
+from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -73,12 +74,18 @@ class Comparison:
     @property
     def summaries(self) -> list[Summary]:
         """Every method with every model over all splits, the best first, those that failed last."""
-        return summarise(self.outcomes, self.plan.scoring, self.baseline, self.n_folds)
+        return summarise(self.outcomes, self.plan.scoring, self.baseline, self._overlapping_folds)
 
     @property
     def n_folds(self) -> int:
         """Folds of one repetition."""
         return 1 + max(split.fold for split in self.plan.splits)
+
+    @property
+    def _overlapping_folds(self) -> float:
+        """K such that test sets are 1/(K − 1) of training sets; of a splitter's, if that is fewer folds."""
+        n_train, n_test = (sum(len(getattr(s, part)) for s in self.plan.splits) for part in ("train", "test"))
+        return min(self.n_folds, 1 + n_train / n_test) if n_test else self.n_folds
 
     @property
     def best(self) -> Best:
@@ -93,18 +100,16 @@ class Comparison:
         """What the comparison says, in plain words; the first paragraph is the headline."""
         summaries, plan = self.summaries, self.plan
         first = summaries[0]
-        apart = (
-            {}
-            if first.failed
-            else rivals(self.outcomes, plan.scoring, (first.model, first.method), self.n_folds)
-        )
+        tied: list[str] = []
+        if not first.failed:
+            tied = rivals(self.outcomes, plan.scoring, (first.model, first.method), self._overlapping_folds)
         return make_verdict(
             summaries,
             plan.scoring,
             baseline=self.baseline,
             group=plan.problem.group_name,
             target=plan.problem.target_name,
-            told_apart=apart,
+            tied=tied,
         )
 
     def table(self, *, library: str | None = None) -> Any:
@@ -180,7 +185,7 @@ class Comparison:
         problem = self.plan.problem
         if problem.plain:
             return deepcopy(self.fitted_encoder(method, model))  # type: ignore[no-any-return]
-        encoder = make_steps(problem, method, self.plan.seed)[-1][1]
+        encoder = make_first_step(problem, method, self.plan.seed)
         return encoder.fit(problem.X, problem.y)  # type: ignore[no-any-return]
 
     def fitted_encoder(self, method: str, model: str) -> Any:
@@ -272,6 +277,8 @@ def compare(
     >>> [text for text in found.verdict[:1]]
     ['Represent group by latent_state: with boosting it predicts y best.']
     """
+    if not isinstance(random_state, Integral) or random_state < 0:
+        raise InvalidParameterError("random_state", random_state, "a whole number, 0 or more")
     problem = read_problem(X, y, group, task)
     chosen = check_methods(methods)
     learners, model_notes = make_models(models, classes=problem.task != "regression", seed=random_state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -43,13 +44,13 @@ def make_splits(
     if folds not in FOLDS:
         raise InvalidParameterError("folds", folds, f"one of {', '.join(FOLDS)}")
     if not isinstance(cv, Integral):
-        rows = np.zeros((len(problem.y), 1))
-        found = list(check_cv(cv, problem.y).split(rows, problem.y, groups=problem.codes))
-        return [Split(0, fold, *map(np.asarray, parts)) for fold, parts in enumerate(found)], []
+        return _given_splits(problem, cv), []
     n_folds, n_most = int(cv), len(problem.levels) if folds == "grouped" else len(problem.y)
     if not 2 <= n_folds <= n_most:
         what = "levels" if folds == "grouped" else "rows"
-        raise InvalidParameterError("cv", n_folds, f"from 2 to the number of {what}, {n_most}, or a splitter")
+        raise InvalidParameterError(
+            "cv", n_folds, f"a number of folds from 2 to that of {what}, {n_most}, or a splitter"
+        )
     if n_repeats < 1:
         raise InvalidParameterError("n_repeats", n_repeats, "1 or more")
     splits: list[Split] = []
@@ -64,6 +65,32 @@ def make_splits(
             for fold in range(n_folds)
         ]
     return splits, notes
+
+
+def _given_splits(problem: Problem, cv: Any) -> list[Split]:
+    """The splits of a splitter of the user's, or those that are given."""
+    n_rows = len(problem.y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored")
+        try:
+            found = list(check_cv(cv, problem.y).split(np.zeros((n_rows, 1)), problem.y, problem.codes))
+        except (TypeError, ValueError) as error:
+            expected = f"a number of folds, a splitter, or a list of (train, test) that fit ({error})"
+            raise InvalidParameterError("cv", cv, expected) from error
+    splits = [Split(0, fold, _rows(train), _rows(test)) for fold, (train, test) in enumerate(found)]
+    if not splits:
+        raise InvalidParameterError("cv", cv, "one split or more")
+    named = np.concatenate([rows for split in splits for rows in (split.train, split.test)])
+    if named.min(initial=0) < 0 or named.max(initial=0) >= n_rows:
+        found_rows = f"splits of rows from {named.min()} to {named.max()}"
+        raise InvalidParameterError("cv", found_rows, f"splits of rows from 0 to {n_rows - 1}")
+    return splits
+
+
+def _rows(chosen: Any) -> Codes:
+    """Positions, which may be given as a mask."""
+    chosen = np.asarray(chosen)
+    return np.flatnonzero(chosen) if chosen.dtype == bool else chosen
 
 
 def _by_level(codes: Codes, n_folds: int, seed: int) -> Array:

@@ -43,9 +43,9 @@ def check_methods(methods: str | Sequence[str] | None) -> list[str]:
 
 def make_steps(problem: Problem, method: str, seed: int) -> list[tuple[str, Any]]:
     """The steps of a pipeline that come before the model, not yet fitted."""
-    encoder = _make_encoder(problem, method, seed)
     if problem.plain:
-        return [("encoder", encoder)]
+        return [("encoder", make_first_step(problem, method, seed))]
+    encoder = make_first_step(problem.behind_numbers(), method, seed)
     return [("columns", ToNumbers(keep=problem.columns)), ("encoder", encoder)]
 
 
@@ -55,7 +55,8 @@ def n_cells(problem: Problem, method: str) -> float:
     return float(len(problem.y)) * width
 
 
-def _make_encoder(problem: Problem, method: str, seed: int) -> Any:
+def make_first_step(problem: Problem, method: str, seed: int) -> Any:
+    """The encoder alone, for a table with groups where the problem says."""
     if method == DROP:
         return _beside(("encoder", "drop", problem.columns))
     if method == TARGET_ENCODER:

@@ -90,7 +90,7 @@ def _boosting(classes: bool, seed: int) -> Any:
 
 def _linear(classes: bool, seed: int) -> Any:  # noqa: ARG001
     learner = LogisticRegression(max_iter=1000) if classes else Ridge()
-    return make_pipeline(SimpleImputer(), StandardScaler(), learner)
+    return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), learner)
 
 
 MODELS: dict[str, Callable[[bool, int], Any]] = {

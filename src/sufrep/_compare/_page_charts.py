@@ -134,7 +134,8 @@ def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart
         if item.method not in MAPPABLE:
             continue
         encoder = comparison.fitted_encoder(item.method, item.model)
-        plane = level_plane(problem, encoder.representations_[problem.group_name], means)
+        representation = list(encoder.representations_.values())[problem.place]
+        plane = level_plane(problem, representation, means)
         if plane is None:
             continue
         labels, counts = problem.level_names(), problem.counts

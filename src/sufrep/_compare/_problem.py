@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import column_or_1d
 
+from sufrep._compare._target import TASKS, read_values, target_notes
 from sufrep._frames import is_frame
 from sufrep._levels import level_label
 from sufrep._warnings import IdColumnWarning, warn
 from sufrep.encoders import ToNumbers
 from sufrep.encoders._layout import resolve_layout
 from sufrep.encoders._reading import check_length, read_group, read_table
-from sufrep.encoders._target import kind_of, read_target
 from sufrep.errors import InvalidParameterError, OneLevelError, TargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sufrep._arrays import Array, Codes, Levels
-    from sufrep._frames import Table
+    from sufrep._frames import Factorized, Table
     from sufrep.encoders._layout import Column, Group, Layout
-
-# The words of scikit-learn's users for the kinds of target that encoders know.
-TASKS = {"regression": "continuous", "binary": "binary", "multiclass": "multiclass"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,9 +34,11 @@ class Problem:
     y : ndarray, shape (n,)
         Numbers, or the classes as they were given.
     group : str, int, tuple or list of these
-        As encoders take it.
-    group_name : str
+        As encoders take it: names, or positions where columns have none.
+    place : int
         Of the group with most levels, where there are several.
+    group_name : str
+        The name of that group.
     columns : list of str or int
         The columns of X that groups are made of.
     codes : ndarray of int, shape (n,)
@@ -49,7 +47,9 @@ class Problem:
     task : {"regression", "binary", "multiclass"}
     target_name : str
     plain : bool
-        Whether all other columns are numbers.
+        Whether all other columns are numbers in a table that scikit-learn takes.
+    moved : dict of int to int
+        Where columns without names that groups are made of stand behind `ToNumbers`.
     notes : tuple of str
         What the reader of the results should know.
     """
@@ -57,6 +57,7 @@ class Problem:
     X: Any
     y: Array
     group: Group | list[Group]
+    place: int
     group_name: str
     columns: list[Column]
     codes: Codes
@@ -64,6 +65,7 @@ class Problem:
     task: str
     target_name: str
     plain: bool
+    moved: dict[int, int]
     notes: tuple[str, ...]
 
     @property
@@ -75,6 +77,13 @@ class Problem:
     def counts(self) -> Codes:
         """Rows of each level; (n_levels,)."""
         return np.bincount(self.codes, minlength=len(self.levels))
+
+    def behind_numbers(self) -> Problem:
+        """The same with groups where they stand behind `ToNumbers`, which takes columns before them away."""
+        if not self.moved:
+            return self
+        columns = [_move(column, self.moved) for column in self.columns]
+        return replace(self, group=_move(self.group, self.moved), columns=columns)
 
     def level_names(self) -> list[str]:
         """The levels as text."""
@@ -89,31 +98,45 @@ def read_problem(X: Any, y: Any, group: Group | list[Group] | None, task: str) -
     table = read_table(columns, X, reset=True)
     check_length(y, table.n_rows)
     layout = _layout(table, group)
-    factors = [read_group(table, positions, "level") for positions in layout.groups]
-    names = layout.group_names(table.names)
-    largest = int(np.argmax([len(factor.levels) for factor in factors]))
-    factor, name = factors[largest], names[largest]
-    if len(factor.levels) < 2:
-        raise OneLevelError(name, [level_label(level) for level in factor.levels.tolist()])
-    values, task = _target(y, task)
+    place, factor = _largest(table, layout)
+    group_name = layout.group_names(table.names)[place]
+    values, task = read_values(y, task)
+    target_name = str(getattr(y, "name", None) or "y")
+    _refuse_target(table, target_name, values)
+    # pandas may name columns by numbers; these go by their positions, as those of arrays do.
+    named = hasattr(columns, "feature_names_in_")
     used = sorted({position for positions in layout.groups for position in positions})
-    named = is_frame(X)
     kept: list[Column] = [table.names[position] if named else position for position in used]
     prepared = ToNumbers(keep=kept).fit(X)
-    notes = [*_target_notes(values, task), *_column_notes(prepared), *_level_notes(name, factor.codes)]
+    behind = prepared.get_feature_names_out().tolist()
+    notes = [*target_notes(values, task), *_column_notes(prepared)]
+    notes += _level_notes(group_name, factor.codes, values)
     return Problem(
-        X if named else np.asarray(X, dtype=object if not hasattr(X, "dtype") else None),
-        values,
-        group if group is not None else kept[0],
-        name,
-        kept,
-        factor.codes,
-        factor.levels,
-        task,
-        str(getattr(y, "name", None) or "y"),
-        set(prepared.kinds_) <= {"kept", "numeric"},
-        tuple(notes),
+        X=X if is_frame(X) else np.asarray(X, dtype=object if not hasattr(X, "dtype") else None),
+        y=values,
+        group=_as_named(layout, table.names if named else None),
+        place=place,
+        group_name=group_name,
+        columns=kept,
+        codes=factor.codes,
+        levels=factor.levels,
+        task=task,
+        target_name=target_name,
+        plain=set(prepared.kinds_) <= {"kept", "numeric"} and not hasattr(X, "combine_chunks"),
+        moved={} if named else {position: behind.index(table.names[position]) for position in used},
+        notes=tuple(notes),
     )
+
+
+def _largest(table: Table, layout: Layout) -> tuple[int, Factorized]:
+    """The group with most levels, at least two: its place among the groups, and its levels."""
+    factors = [read_group(table, positions, "level") for positions in layout.groups]
+    place = int(np.argmax([len(factor.levels) for factor in factors]))
+    levels = factors[place].levels
+    if len(levels) < 2:
+        name = layout.group_names(table.names)[place]
+        raise OneLevelError(name, [level_label(level) for level in levels.tolist()])
+    return place, factors[place]
 
 
 def _layout(table: Table, group: Group | list[Group] | None) -> Layout:
@@ -127,31 +150,19 @@ def _layout(table: Table, group: Group | list[Group] | None) -> Layout:
     return resolve_layout(table, group=group, covariates=None, share_text=False, keep=True)
 
 
-def _target(y: Any, task: str) -> tuple[Array, str]:
-    """The target as an array, and its task."""
-    kind = read_target(y, TASKS.get(task, "auto")).kind
-    found = next(name for name, value in TASKS.items() if value == kind)
-    values: Array = column_or_1d(np.asarray(y))
-    if found == "regression":
-        values = values.astype(np.float64)
-    elif values.dtype.kind == "O":
-        values = np.array(values.tolist())  # text has a type of its own, which sorts
-    if len(np.unique(values)) < 2:
-        raise TargetError(
-            f"The target is {values[0]!r} in every row.",
-            "there is nothing to predict; look at the step that made it, or name another column.",
-        )
-    return values, found
+def _as_named(layout: Layout, names: Sequence[str] | None) -> Any:
+    """The groups by the names of their columns, or else by their positions."""
+    found: list[Any] = []
+    for positions in layout.groups:
+        columns = tuple(positions if names is None else (names[position] for position in positions))
+        found.append(columns[0] if len(columns) == 1 else columns)
+    return found[0] if len(found) == 1 else found
 
 
-def _target_notes(values: Array, task: str) -> list[str]:
-    if task == "multiclass" and values.dtype.kind in "iuf" and kind_of(values) == "multiclass":
-        n_classes = len(np.unique(values))
-        return [
-            f"The target has {n_classes} whole values and was taken for classes; task='regression' takes "
-            "them for numbers."
-        ]
-    return []
+def _move(group: Any, moved: Mapping[int, int]) -> Any:
+    if isinstance(group, (list, tuple)):
+        return type(group)(_move(part, moved) for part in group)
+    return moved[group]
 
 
 def _column_notes(prepared: ToNumbers) -> list[str]:
@@ -164,10 +175,28 @@ def _column_notes(prepared: ToNumbers) -> list[str]:
     ]
 
 
-def _level_notes(name: str, codes: Codes) -> list[str]:
-    counts = np.bincount(codes)
-    if counts.max() > 1:
-        return []
+def _refuse_target(table: Table, name: str, values: Array) -> None:
+    """Refuse a table with the target among its columns, from which it would be read off."""
+    if name not in table.names:
+        return
+    factor = table.factorize(table.names.index(name)).with_missing_level()
+    if factor.levels[factor.codes].tolist() == values.tolist():
+        raise TargetError(
+            f"X holds the target as its column {name!r}, from which it can be read off.",
+            f"leave it out, as in X.drop(columns={name!r}).",
+        )
+
+
+def _level_notes(name: str, codes: Codes, y: Array) -> list[str]:
+    if np.bincount(codes).max() > 1:
+        _, values = np.unique(y, return_inverse=True)
+        n_pairs = len(np.unique(codes * (values.max() + 1) + values))
+        if n_pairs > codes.max() + 1 or n_pairs > values.max() + 1:
+            return []
+        return [
+            f"Each level of {name!r} has a value of the target of its own, so that who knows the level knows "
+            "the target; folds='grouped' tests levels that are new."
+        ]
     text = (
         f"{name!r} has a level of its own in every row, so it looks like an identifier: no representation "
         "of it can help to predict new rows."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,8 +65,9 @@ def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scori
     try:
         scorer = get_scorer(scoring)
     except ValueError as error:
-        known = ", ".join(get_scorer_names())
-        expected = f"None, a callable of (estimator, X, y), or a name of scikit-learn's: {known}"
+        near = get_close_matches(str(scoring), get_scorer_names(), n=3)
+        known = f"did you mean {' or '.join(map(repr, near))}?" if near else ", ".join(get_scorer_names())
+        expected = f"None, a callable of (estimator, X, y), or a name of scikit-learn's ({known})"
         raise InvalidParameterError("scoring", scoring, expected) from error
     if scoring.startswith("neg_"):
         name = scoring.removeprefix("neg_").replace("_", " ")

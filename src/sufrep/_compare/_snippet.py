@@ -98,11 +98,13 @@ def _arguments(parameters: dict[str, Any]) -> list[str]:
 
 
 def _method(value: Any) -> str | None:
-    """The name under which ``make_encoder`` makes an encoder like this."""
-    for name, (kind, fixed) in METHODS.items():
-        if type(value) is kind and all(getattr(value, key) == part for key, part in fixed.items()):
-            return name
-    return None
+    """The name under which ``make_encoder`` makes an encoder like this, the one that says most of it."""
+    fitting = [
+        name
+        for name, (kind, fixed) in METHODS.items()
+        if type(value) is kind and all(getattr(value, key) == part for key, part in fixed.items())
+    ]
+    return max(fitting, key=lambda name: len(METHODS[name][1]), default=None)
 
 
 def _changed(value: Any) -> dict[str, Any]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from sufrep._compare._run import Outcome
     from sufrep._compare._scoring import Scoring
 
+# What is called unlikely to be chance.
+DOUBT = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -78,7 +81,7 @@ def choose_baseline(outcomes: Sequence[Outcome]) -> str:
     return next((method for method in order if works.get(method)), ONE_HOT)
 
 
-def summarise(outcomes: Sequence[Outcome], scoring: Scoring, baseline: str, n_folds: int) -> list[Summary]:
+def summarise(outcomes: Sequence[Outcome], scoring: Scoring, baseline: str, n_folds: float) -> list[Summary]:
     """Every method with every model, the best first, those that failed last."""
     scores = {key: _scores(items) for key, items in outcomes_of(outcomes)}
     found: list[Summary] = []
@@ -109,17 +112,21 @@ def fold_improvements(
     }
 
 
-def rivals(
-    outcomes: Sequence[Outcome], scoring: Scoring, best: tuple[str, str], n_folds: int
-) -> dict[str, float]:
-    """How often chance alone would tell each method as far from the best: corrected p-values, same model."""
+def rivals(outcomes: Sequence[Outcome], scoring: Scoring, best: tuple[str, str], n_folds: float) -> list[str]:
+    """Methods that the splits do not tell from the best, a model and a method, with the same model.
+
+    The corrected test must leave doubt, which few splits do even of what lies far behind; so the best must
+    also be behind in at least one of them.
+    """
     scores = {key: _scores(items) for key, items in outcomes_of(outcomes)}
-    ours = scores[best]
-    return {
-        method: paired_p_values(scoring.gains(theirs, ours), n_folds)[1]
-        for (model, method), theirs in scores.items()
-        if model == best[0] and method != best[1] and len(theirs) == len(ours)
-    }
+    found = []
+    for (model, method), theirs in scores.items():
+        if model != best[0] or method == best[1] or not len(theirs):
+            continue
+        gains = scoring.gains(theirs, scores[best])
+        if paired_p_values(gains, n_folds)[1] >= DOUBT and gains.min() <= 0:
+            found.append(method)
+    return found
 
 
 def _scores(items: Sequence[Outcome]) -> Floats:
@@ -134,7 +141,7 @@ def _summary(
     ours: Floats,
     theirs: Floats,
     scoring: Scoring,
-    n_folds: int,
+    n_folds: float,
     *,
     is_baseline: bool,
 ) -> Summary:

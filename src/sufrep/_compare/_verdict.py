@@ -6,15 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from sufrep._compare._methods import CODINGS, DROP
+from sufrep._compare._summary import DOUBT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sufrep._compare._scoring import Scoring
     from sufrep._compare._summary import Summary
 
-# What is called unlikely to be chance.
-DOUBT = 0.05
 _MOST_NAMED = 6
 # Nobody would choose these for being small.
 _ODD = frozenset({*CODINGS, "permutation", "multi_permutation"})
@@ -28,7 +27,7 @@ def make_verdict(
     baseline: str,
     group: str,
     target: str,
-    told_apart: Mapping[str, float],
+    tied: Sequence[str],
 ) -> tuple[str, ...]:
     """Paragraphs, the first of which is the headline.
 
@@ -40,19 +39,20 @@ def make_verdict(
     baseline : str
     group, target : str
         Names of the columns.
-    told_apart : mapping of str to float
-        p-values of the other methods against the best, with the same model.
+    tied : sequence of str
+        Methods that the splits do not tell from the best, with the same model.
     """
     best = summaries[0]
     if best.failed:
         return ("No method worked on these data.", f"The first reason: {best.failure}")
-    base = next((item for item in summaries if (item.model, item.method) == (best.model, baseline)), None)
+    same = [item for item in summaries if (item.model, item.method) == (best.model, baseline)]
+    base = next((item for item in same if not item.failed), None)
     paragraphs = [_headline(best, group, target)]
     if base is not None:
         paragraphs.append(_size(best, base, scoring))
         if best.method != baseline:
             paragraphs.append(_doubt(best, summaries))
-    paragraphs.append(_ties(best, summaries, told_apart))
+    paragraphs.append(_ties(best, summaries, scoring, tied))
     return tuple(text for text in paragraphs if text)
 
 
@@ -74,8 +74,7 @@ def _size(best: Summary, base: Summary, scoring: Scoring) -> str:
     text = f"{score}, that of {name_of(base.method)} {base.score:.4g}"
     if not math.isfinite(best.improvement):
         return f"{text}."
-    gain = scoring.improvement_text(abs(best.improvement), sign=False)
-    text += f": {gain} {'better' if best.improvement > 0 else 'worse'}"
+    text += f": {scoring.improvement_text(best.improvement, sign=False)} better"
     if math.isfinite(best.low):
         low, high = (scoring.improvement_text(value) for value in (best.low, best.high))
         text += f" (95\u00a0% interval {low} to {high})"
@@ -86,16 +85,16 @@ def _doubt(best: Summary, summaries: Sequence[Summary]) -> str:
     if math.isnan(best.p_adjusted):
         return "One split says nothing about chance; take more folds."
     n_compared = sum(item.model == best.model and not math.isnan(item.p_corrected) for item in summaries)
+    methods = "method" if n_compared == 1 else "methods"
     p = f"p = {best.p_adjusted:.2g}" if best.p_adjusted >= 0.001 else "p < 0.001"
-    allowed = f"{p}, allowing for folds that share rows and for {n_compared} methods compared"
+    allowed = f"{p}, allowing for folds that share rows and for {n_compared} {methods} compared"
     if best.p_adjusted < DOUBT:
         return f"That is unlikely to be chance ({allowed})."
     return f"That may be chance ({allowed}); more repetitions, or more rows, would tell."
 
 
-def _ties(best: Summary, summaries: Sequence[Summary], told_apart: Mapping[str, float]) -> str:
+def _ties(best: Summary, summaries: Sequence[Summary], scoring: Scoring, tied: Sequence[str]) -> str:
     """What does about as well, and the cheapest of it."""
-    tied = [method for method, p in told_apart.items() if p >= DOUBT]
     order = [item for item in summaries if item.model == best.model and item.method in tied]
     if not order:
         return ""
@@ -105,8 +104,10 @@ def _ties(best: Summary, summaries: Sequence[Summary], told_apart: Mapping[str, 
     if DROP in tied:
         return f"{text} Leaving the column out is among them, so it may say nothing beside the other columns."
     usual = [item for item in order if item.method not in _ODD]
-    cheapest = min([best, *usual], key=lambda item: (item.n_columns, item.fit_seconds))
+    cheapest = min([best, *usual], key=lambda item: item.n_columns)
     if cheapest is best:
         return text
     columns = "column" if cheapest.n_columns == 1 else "columns"
-    return f"{text} Of these, {cheapest.method} adds fewest columns ({cheapest.n_columns} {columns})."
+    # Few folds tell little apart; the score lets the reader judge.
+    what = f"{cheapest.n_columns} {columns}; {scoring.name} {cheapest.score:.4g}"
+    return f"{text} Of these, {cheapest.method} adds fewest columns ({what})."

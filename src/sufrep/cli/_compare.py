@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sufrep.cli import FAILED
 from sufrep.cli._encode import DropOption, Roles, TableArgument, TextOption
 from sufrep.cli._loading import loading_code
 from sufrep.cli._messages import tell, tell_notes, warnings_told, wrong_usage
@@ -34,6 +35,8 @@ class Task(StrEnum):
 # Wide enough for the table where nobody says how wide the paper is.
 _WIDTH = 120
 _SHOWN = 12
+# Of tables that also hold text or dates, which an encoder alone leaves as they are.
+_SAVED = " (describes levels by the columns of numbers; text and dates are only in the code of the report)"
 
 MethodsOption = Annotated[
     list[str],
@@ -132,7 +135,8 @@ def compare(
         random_state=seed,
     )
     tell_notes(source)
-    _finish(found, html, save, loading_code(source, roles), as_json=as_json)
+    loading = loading_code(source, roles, text) if html is not None else None
+    _finish(found, html, save, loading, as_json=as_json)
 
 
 def demo(
@@ -228,7 +232,9 @@ def _finish(
             tell(f"report: {found.to_html(html, loading=loading)}")
         if save is not None:
             found.fit_encoder().save(save)
-            tell(f"encoder: {save}")
+            tell(f"encoder: {save}{_SAVED * (not found.plan.problem.plain)}")
+    if found.summaries[0].failed:
+        raise typer.Exit(FAILED)
 
 
 def _print(found: Comparison) -> None:
@@ -262,5 +268,5 @@ def _improvement(found: Comparison, item: Any) -> tuple[str, str, str]:
     text = found.plan.scoring.improvement_text
     better = "" if isnan(item.improvement) else text(item.improvement)
     interval = "" if isnan(item.low) else f"{text(item.low)} to {text(item.high)}"
-    p = "" if isnan(item.p_adjusted) else f"{item.p_adjusted:.3f}"
+    p = "" if isnan(item.p_adjusted) else "< 0.001" if item.p_adjusted < 0.001 else f"{item.p_adjusted:.3f}"
     return better, interval, p

@@ -18,7 +18,7 @@ from sufrep._levels import level_label
 from sufrep.encoders._layout import position_of
 from sufrep.encoders._reading import read_table
 from sufrep.encoders._vectors import refuse_clashes
-from sufrep.errors import NotNumericError
+from sufrep.errors import GroupValueError, NotNumericError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,7 +134,11 @@ class ToNumbers(TransformerMixin, BaseEstimator):
             for position, kind in enumerate(self.kinds_)
             if kind in ("date", "text")
         ]
-        return table.append(self._passing(), lookups, self._container(table))
+        found = table.append(self._passing(), lookups, self._container(table))
+        if hasattr(found, "iloc") and not hasattr(self, "feature_names_in_"):
+            # pandas may name columns by numbers, which scikit-learn refuses beside our names.
+            found = found.set_axis(self.get_feature_names_out(), axis=1)
+        return found
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the output columns."""
@@ -151,8 +155,11 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         """What a column is, and the levels of a text column."""
         if table.kind(position) == "numeric":
             return "numeric", None
-        factor = table.factorize(position)
-        if len(factor.levels) and all(_as_date(level) is not None for level in factor.levels.tolist()):
+        try:
+            factor = table.factorize(position)
+        except GroupValueError:  # lists, for instance
+            return "dropped", None
+        if len(factor.levels) and all(as_date(level) is not None for level in factor.levels.tolist()):
             return "date", None
         few = len(factor.levels) <= self.max_levels
         if table.kind(position) != "text" or not few or not len(factor.levels):
@@ -196,7 +203,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return "polars" if table.library != "pandas" and find_spec("polars") else "pandas"
 
 
-def _as_date(value: Any) -> datetime | None:
+def as_date(value: Any) -> datetime | None:
     """A date, a time with its date, or either as ISO text; None for everything else."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=None)
@@ -212,7 +219,7 @@ def _as_date(value: Any) -> datetime | None:
 
 
 def _date_numbers(value: Any) -> list[float]:
-    found = _as_date(value)
+    found = as_date(value)
     if found is None:
         return [np.nan] * 3
     days: float = (found - _EPOCH).total_seconds() / _SECONDS_A_DAY

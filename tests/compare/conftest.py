@@ -1,0 +1,73 @@
+"""Small data, and comparisons on them that many tests look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sufrep import compare
+from sufrep._compare import Comparison
+from sufrep._report import _render
+
+ATTACK = "<script>alert(1)</script>"
+
+
+def make_rows(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
+    """Six towns that act on a price, beside their mean size."""
+    rng = np.random.default_rng(seed)
+    town = rng.integers(0, 6, n)
+    size = rng.normal(town, 1.0, n)
+    X = pd.DataFrame({"town": np.array(list("abcdef"))[town], "size": size, "age": rng.normal(size=n)})
+    return X, pd.Series(size + 2.0 * (town % 2) + 0.3 * rng.normal(size=n), name="price")
+
+
+@pytest.fixture(scope="session")
+def rows() -> Callable[..., tuple[pd.DataFrame, pd.Series]]:
+    """``rows(n, seed)`` gives a table of numbers beside one column of text, and a target."""
+    return make_rows
+
+
+@pytest.fixture(scope="session")
+def mixed() -> tuple[pd.DataFrame, pd.Series]:
+    """A table in which text and a date stand before the group, so that it moves when they become numbers."""
+    X, y = make_rows()
+    X.insert(0, "view", np.where(X["age"] > 0, "sea", "hill"))
+    X.insert(1, "sold", [f"2014-{1 + i % 12:02d}-13" for i in range(len(X))])
+    return X, y
+
+
+@pytest.fixture(scope="session")
+def found() -> Comparison:
+    """A comparison of four methods with one model."""
+    X, y = make_rows()
+    return compare(X, y, group="town", methods=["means", "drop", "target_encoder"], models="linear")
+
+
+@pytest.fixture(scope="session")
+def attacked() -> Comparison:
+    """A comparison in which a level, the columns and the target try to be more than text."""
+    X, y = make_rows()
+    X = X.rename(columns={"town": ATTACK, "age": f"{ATTACK} age"})
+    X[ATTACK] = X[ATTACK].replace("a", ATTACK)
+    return compare(X, y.rename(f"{ATTACK} y"), group=ATTACK, methods=["means", "drop"], models="linear")
+
+
+@pytest.fixture
+def no_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the bundle of scripts takes seconds; tests of pages as text do not want it."""
+    monkeypatch.setattr(_render, "drawing_bundle", lambda: "")
+
+
+def plain_table(comparison: Comparison) -> Any:
+    """The results without what a clock says."""
+    return comparison.table().drop(columns=["fit_seconds", "predict_seconds"])
+
+
+@pytest.fixture(scope="session")
+def without_seconds() -> Callable[[Comparison], Any]:
+    """``without_seconds(comparison)`` is its table apart from times."""
+    return plain_table

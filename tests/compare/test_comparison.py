@@ -1,0 +1,276 @@
+"""The whole: a comparison as users call it, its table, its file, its winner."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import ShuffleSplit
+from xgboost import XGBRegressor
+
+from sufrep import compare, load, make_encoder
+from sufrep._compare._methods import KNOWN_METHODS
+from sufrep._compare._models import MODELS
+from sufrep._splits import level_folds
+from sufrep.errors import ComparisonError, InvalidParameterError, MissingDependencyError, NoEncoderError
+
+METHODS = ["means", "drop", "target_encoder"]
+
+
+def test_king_county_by_hand(data_dir):
+    """One-hot columns and means with boosted trees, every number of the table written out."""
+    table = pd.read_csv(data_dir / "king_county.csv").drop(columns=["id", "date"])
+    X, y = table.drop(columns="price"), table["price"]
+    model = XGBRegressor(n_estimators=10, max_depth=4, n_jobs=1, random_state=0)
+    found = compare(X, y, group="zipcode", methods="means", models={"xgboost": model})
+
+    covariates = [name for name in X.columns if name != "zipcode"]
+    codes = np.unique(X["zipcode"], return_inverse=True)[1]
+    tested = level_folds(codes, 4, seed=0)
+    assert tested.min() == 0  # each zip code has more rows than there are folds
+    losses: dict[str, list[float]] = {"one_hot": [], "means": []}
+    for fold in range(4):
+        train, test = tested != fold, tested == fold
+        for method, scores in losses.items():
+            if method == "one_hot":
+                zips = pd.get_dummies(X["zipcode"]).to_numpy(float)[:, 1:]
+                columns = np.column_stack([X[covariates], zips])
+                known, new = columns[train], columns[test]
+            else:
+                encoder = make_encoder("means", "zipcode").fit(X[train])
+                known, new = encoder.transform(X[train]), encoder.transform(X[test])
+            fitted = XGBRegressor(n_estimators=10, max_depth=4, n_jobs=1, random_state=0).fit(known, y[train])
+            scores.append(float(np.mean((fitted.predict(new) - y[test]) ** 2)))
+    one_hot, means = np.array(losses["one_hot"]), np.array(losses["means"])
+    gains = one_hot - means
+    error = math.sqrt((1 / 4 + 1 / 3) * gains.var(ddof=1))
+    half = stats.t.ppf(0.975, 3) * error
+    expected = {
+        "score": means.mean(),
+        "improvement": gains.mean() / one_hot.mean(),
+        "low": (gains.mean() - half) / one_hot.mean(),
+        "high": (gains.mean() + half) / one_hot.mean(),
+        "p_plain": stats.ttest_rel(one_hot, means).pvalue,
+        "p_corrected": 2 * stats.t.sf(abs(gains.mean()) / error, 3),
+        "p_adjusted": 2 * stats.t.sf(abs(gains.mean()) / error, 3),
+    }
+    rows = found.table().set_index("method")
+    for name, value in expected.items():
+        assert rows.loc["means", name] == pytest.approx(value, rel=1e-9), name
+    assert rows.loc["one_hot", "score"] == pytest.approx(one_hot.mean(), rel=1e-9)
+    assert rows["n_columns"].to_dict() == {"one_hot": 69, "means": len(covariates)}
+
+
+# The same whatever stands around
+
+
+def test_workers_change_nothing_and_a_seed_repeats_everything(rows, without_seconds):
+    models = {"linear": "linear", "forest": RandomForestRegressor(5, random_state=0)}
+    given: Any = {"group": "town", "methods": ["permutation", *METHODS], "models": models, "cv": 2}
+    one = compare(*rows(), n_jobs=1, random_state=3, **given)
+    two = compare(*rows(), n_jobs=2, random_state=3, **given)
+    pd.testing.assert_frame_equal(without_seconds(one), without_seconds(two))
+    assert one.verdict == two.verdict
+    other = compare(*rows(), n_jobs=1, random_state=4, **given)
+    assert not without_seconds(one).equals(without_seconds(other))
+
+
+@given(st.lists(st.text("abcxyz", min_size=1, max_size=5), min_size=6, max_size=6, unique=True))
+@settings(deadline=None, max_examples=5)
+def test_names_of_levels_in_the_same_order_change_nothing(found, rows, without_seconds, names):
+    X, y = rows()
+    renamed = X.assign(town=X["town"].map(dict(zip("abcdef", sorted(names), strict=True))))
+    again = compare(renamed, y, group="town", methods=METHODS, models="linear")
+    pd.testing.assert_frame_equal(without_seconds(again), without_seconds(found))
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        pl.from_pandas,
+        lambda X: pa.Table.from_pandas(X, preserve_index=False),
+        lambda X: X.to_numpy(object),
+        lambda X: X.to_numpy(object).tolist(),
+        lambda X: X.set_axis(range(X.shape[1]), axis=1),
+        lambda X: X.set_index(np.arange(len(X))[::-1]),
+    ],
+    ids=["polars", "pyarrow", "array", "lists", "numbered columns", "another index"],
+)
+@pytest.mark.parametrize("table", ["rows", "mixed"])
+def test_any_kind_of_table_gives_the_same_results(request, without_seconds, table, convert):
+    X, y = request.getfixturevalue(table)() if table == "rows" else request.getfixturevalue(table)
+    place = X.columns.get_loc("town")
+    given: Any = {"methods": METHODS, "models": "linear", "cv": 2}
+    expected = compare(X, y, group="town", **given)
+    other = compare(convert(X), y.tolist(), group=place, **given)
+    pd.testing.assert_frame_equal(without_seconds(other), without_seconds(expected), rtol=1e-9)
+    predictions = other.fit_best().predict(other.plan.problem.X)
+    np.testing.assert_allclose(predictions, expected.fit_best().predict(X))
+
+
+@pytest.mark.parametrize("group", [["town", "view"], ("town", "view"), ["town", ("town", "view")]])
+def test_several_groups_and_crossed_ones_are_compared(mixed, group):
+    X, y = mixed
+    found = compare(X, y, group=group, methods=METHODS, models="linear", cv=2)
+    assert not any(item.failed for item in found.summaries)
+    assert found.fit_best().predict(X[:5]).shape == (5,)
+
+
+# Tasks, folds, models
+
+
+@pytest.mark.parametrize(
+    ("cut", "task"),
+    [
+        (lambda y: y, "regression"),
+        (lambda y: y > 1, "binary"),
+        (lambda y: pd.qcut(y, 3, ["low", "mid", "top"]), "multiclass"),
+    ],
+)
+def test_every_method_works_for_every_task(rows, cut, task):
+    X, y = rows()
+    methods = [method for method in KNOWN_METHODS if method not in ("sufficient", "latent_state")]
+    found = compare(X, cut(y), group="town", methods=methods, models="linear", cv=2)
+    assert found.plan.problem.task == task
+    assert [(item.method, item.failure) for item in found.summaries if item.failed] == []
+    assert found.to_dict()["scoring"] == ("mean squared error" if task == "regression" else "log loss")
+
+
+def test_grouped_folds_know_no_level_that_they_test(rows):
+    X, y = rows()
+    found = compare(X, y, group="town", methods=["means", "drop"], models=Ridge(), cv=3, folds="grouped")
+    for split in found.plan.splits:
+        assert not set(X["town"][split.train]) & set(X["town"][split.test])
+
+
+def test_a_share_of_a_splitter_s_test_rows_counts_for_the_corrected_test(rows):
+    X, y = rows()
+    cv = ShuffleSplit(10, test_size=0.5, random_state=0)
+    found = compare(X, y, group="town", methods="drop", models="linear", cv=cv)
+    drop = next(item for item in found.summaries if item.method == "drop")
+    scores = {m: np.array([o.score for o in found.outcomes if o.method == m]) for m in ("one_hot", "drop")}
+    gains = scores["one_hot"] - scores["drop"]
+    # As many rows are tested as learnt from: the variance factor is 1/10 + 1.
+    t = abs(gains.mean()) / math.sqrt((1 / 10 + 1) * gains.var(ddof=1))
+    assert drop.p_corrected == pytest.approx(2 * stats.t.sf(t, 9))
+    assert found.n_folds == 10
+
+
+def test_one_split_gives_scores_without_tests(rows):
+    cv = ShuffleSplit(1, random_state=0)
+    found = compare(*rows(), group="town", methods=["means", "drop"], models="linear", cv=cv)
+    assert all(math.isnan(item.p_corrected) for item in found.summaries)
+    assert all(math.isfinite(item.score) for item in found.summaries)
+    assert found.to_dict()["n_splits"] == 1
+
+
+def test_a_model_that_is_not_installed_is_a_note_and_all_of_them_an_error(rows, monkeypatch):
+    monkeypatch.setitem(MODELS["xgboost"].__globals__, "find_spec", lambda _: None)
+    found = compare(*rows(), group="town", methods="drop", models=("linear", "xgboost"), cv=2)
+    assert "xgboost is left out" in found.notes[0]
+    assert list(found.plan.models) == ["linear"]
+    with pytest.raises(MissingDependencyError, match="not installed"):
+        compare(*rows(), group="town", models="xgboost")
+
+
+@pytest.mark.parametrize("seed", [None, -1, 0.5])
+def test_a_seed_is_a_whole_number(rows, seed):
+    with pytest.raises(InvalidParameterError, match="random_state is a whole number"):
+        compare(*rows(), group="town", random_state=seed)
+
+
+# What can be had of it
+
+
+@pytest.mark.parametrize("library", [None, "pandas", "polars", "pyarrow"])
+def test_the_table_is_a_frame_of_the_library_that_is_asked_for(found, library):
+    table = found.table(library=library)
+    assert type(table).__module__.partition(".")[0] == (library or "pandas")
+    names = table.column_names if library == "pyarrow" else list(table.columns)
+    assert names[:4] == ["model", "method", "score", "improvement"]
+    assert {"p_plain", "p_corrected", "p_adjusted", "fit_seconds", "n_columns", "failure"} <= set(names)
+
+
+def test_the_results_are_plain_values_for_json(found):
+    again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert again["best"] == {"method": found.best.method, "model": "linear"}
+    assert (again["group"], again["target"], again["baseline"]) == ("town", "price", "one_hot")
+    assert (again["n_rows"], again["n_levels"], again["n_folds"], again["random_state"]) == (120, 6, 4, 0)
+    assert len(again["results"]) == 4
+    assert len(again["outcomes"]) == 16
+    base = next(item for item in again["results"] if item["method"] == "one_hot")
+    assert (base["improvement"], base["low"], base["p_adjusted"]) == (0.0, None, None)
+
+
+def test_the_printed_form_is_the_verdict(found):
+    assert repr(found).startswith(
+        "<Comparison of 4 methods on 120 rows, 6 levels of 'town'>\nRepresent town by"
+    )
+
+
+def test_the_winner_is_fitted_on_all_rows_and_is_the_user_s_own(found, rows):
+    X, y = rows()
+    model = found.fit_best()
+    expected = found.pipeline(*found.best).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert found.fit_best() is not model
+
+
+@pytest.mark.usefixtures("no_bundle")
+def test_the_report_is_written_whole(found, tmp_path):
+    path = found.to_html(tmp_path / "report.html")
+    assert "Represent town by" in path.read_text(encoding="utf-8")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_encoder_of_the_winner_can_be_saved(rows, tmp_path):
+    X, y = rows()
+    found = compare(X, y, group="town", methods="means", models="linear")
+    found.fit_encoder().save(tmp_path / "town.sufrep")
+    again = load(tmp_path / "town.sufrep")
+    inside = found.fit_best().named_steps["encoder"]
+    np.testing.assert_array_equal(np.asarray(again.transform(X)), np.asarray(inside.transform(X)))
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_an_encoder_alone_passes_text_and_dates_through(mixed, kind):
+    X, y = mixed
+    table, group = (X, "town") if kind == "frame" else (X.to_numpy(object), 2)
+    found = compare(table, y, group=group, methods="means", models="linear", cv=2)
+    encoder = found.fit_encoder()
+    expected = make_encoder(found.best.method, group).fit(table, y)
+    assert encoder.layout_ == expected.layout_
+    assert encoder.n_features_in_ == 5
+
+
+def test_dropping_has_no_encoder_to_save(rows):
+    X, _ = rows()
+    noise = np.random.default_rng(5).normal(size=len(X))
+    found = compare(X, noise, group="town", methods=["drop"], models="linear")
+    assert found.best.method == "drop"
+    with pytest.raises(NoEncoderError, match="drop"):
+        found.fit_encoder()
+
+
+def test_if_nothing_worked_there_is_no_winner(rows):
+    def broken(*_: Any) -> float:
+        raise ValueError("no score")
+
+    found = compare(*rows(), group="town", methods="drop", models="linear", scoring=broken, n_jobs=1)
+    for call in (lambda: found.best, found.fit_best, found.fit_encoder):
+        with pytest.raises(ComparisonError, match=r"first reason: ValueError: no score\nHint: look at"):
+            call()
+    assert found.to_dict()["best"] is None
+    assert set(found.table()["failure"]) == {"ValueError: no score"}
+    assert found.verdict[0] == "No method worked on these data."
