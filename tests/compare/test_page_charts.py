@@ -83,7 +83,7 @@ def test_a_method_without_columns_has_no_map(found, done, monkeypatch):
 
 def test_the_spectrum_counts_directions_above_noise(found):
     (part,) = spectrum_parts(found)
-    assert "1 of 2 directions stand above it" in part.text
+    assert "1 of 2 directions lie above it" in part.text
 
 
 def test_one_direction_has_no_spectrum(rows):

@@ -181,10 +181,10 @@ def spectrum_parts(comparison: Comparison) -> list[ChartPart]:
                 "Spectrum of the table of covariate means: each bar is a direction, its height the share of "
                 "the variance between levels. The line is what the same rows give if levels are dealt at "
                 "random; "
-                f"{n_above} of {len(spectrum.shares)} directions stand above it."
+                f"{n_above} of {len(spectrum.shares)} directions lie above it."
             ),
             chart=spectrum_bars(spectrum.shares, noise=spectrum.noise),
-            description=f"Spectrum of the means matrix; {n_above} directions stand above noise.",
+            description=f"Spectrum of the means matrix; directions above noise: {n_above}.",
         )
     ]
 
