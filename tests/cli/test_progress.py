@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from sufrep.cli import _progress
-from sufrep.cli._progress import progress
+from sufrep.cli._progress import progress, waiting
 
 
 class Clock:
@@ -128,3 +128,21 @@ def test_an_error_inside_the_job_comes_through(monkeypatch, terminal):
 
     with pytest.raises(ValueError, match="of the job"):
         job()
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(1.0, ""), (7.0, "reading [a]: done in 7 s\n")])
+def test_what_has_no_steps_is_told_afterwards_if_it_took_long(monkeypatch, clock, seconds, told):
+    screen = io.StringIO()
+    monkeypatch.setattr(_progress, "Console", lambda stderr: Console(file=screen, stderr=stderr))
+    with waiting("reading [a]"):
+        clock.now += seconds
+    assert screen.getvalue() == told
+
+
+def test_who_watches_sees_what_is_waited_for(monkeypatch):
+    screen = io.StringIO()
+    made = partial(Console, file=screen, force_terminal=True, width=80)
+    monkeypatch.setattr(_progress, "Console", lambda stderr: made(stderr=stderr))
+    with waiting("drawing the report"):
+        pass
+    assert "drawing the report" in screen.getvalue()

@@ -16,7 +16,7 @@ from sufrep.cli import FAILED
 from sufrep.cli._encode import DropOption, Roles, TableArgument, TextOption
 from sufrep.cli._loading import loading_code
 from sufrep.cli._messages import tell, tell_notes, warnings_told, wrong_usage
-from sufrep.cli._progress import progress
+from sufrep.cli._progress import progress, waiting
 
 if TYPE_CHECKING:
     from sufrep._compare import Comparison
@@ -115,9 +115,10 @@ def compare(
     _check_places(html, save)
     from sufrep._files import open_table
 
-    source = open_table(table, text=(*roles.group, *text), drop=drop)
-    source.require(roles.all())
-    rows = source.read(sample, seed)
+    with waiting("reading the table"):
+        source = open_table(table, text=(*roles.group, *text), drop=drop)
+        source.require(roles.all())
+        rows = source.read(sample, seed)
     if roles.covariates:
         rows = rows.select(*roles.group, *roles.covariates, target)
     found = _compared(
@@ -229,9 +230,12 @@ def _finish(
         _print(found)
     with warnings_told():
         if html is not None:
-            tell(f"report: {found.to_html(html, loading=loading)}")
+            with waiting("fitting the winner on all rows, and drawing the report"):
+                found.to_html(html, loading=loading)
+            tell(f"report: {html}")
         if save is not None:
-            found.fit_encoder().save(save)
+            with waiting("fitting the encoder on all rows"):
+                found.fit_encoder().save(save)
             tell(f"encoder: {save}{_SAVED * (not found.plan.problem.plain)}")
     if found.summaries[0].failed:
         raise typer.Exit(FAILED)

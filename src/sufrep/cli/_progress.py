@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Seconds between two lines where there is no terminal.
 _PERIOD = 30.0
+# Seconds that nobody minds.
+_LONG = 2.0
 
 
 @contextmanager
@@ -51,6 +53,21 @@ def progress(what: str) -> Iterator[Advance]:
     # The estimate looks back on ten minutes: trials of one seed take very different times.
     with Progress(*columns, console=console, speed_estimate_period=600) as bar:
         yield _Bar(bar)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say what is done while nobody can tell how far it is; without a terminal, afterwards if it was long."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status(what):
+            yield
+        return
+    begun = monotonic()
+    yield
+    if monotonic() - begun > _LONG:
+        line = f"{what}: done in {monotonic() - begun:.0f} s"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 class _Bar:
