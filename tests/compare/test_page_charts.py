@@ -50,7 +50,7 @@ def test_the_ranking_shows_improvements_and_names_the_best(found, done):
 def test_scores_lie_above_the_baseline(rows):
     found = compare(*rows(), group="town", methods="means", models="linear", scoring="r2")
     assert "the r2 lies above that of one_hot" in ranking_part(found, found.summaries).text
-    assert "r2 above that of one_hot" in found.plot().to_json()
+    assert "improvement over one_hot" in found.plot().to_json()
 
 
 def test_each_fold_has_a_dot_for_each_method_but_the_baseline(found, done):

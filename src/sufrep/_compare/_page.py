@@ -80,7 +80,7 @@ def _results(comparison: Comparison) -> TablePart:
             item.model,
             number_or_none(item.score),
             *(improvement_text(comparison, value) for value in (item.improvement, item.low, item.high)),
-            *(number_or_none(p) for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
+            *(number_or_none(round(p, 4)) for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
             number_or_none(item.fit_seconds),
             number_or_none(item.predict_seconds),
             item.n_columns if not item.failed else None,

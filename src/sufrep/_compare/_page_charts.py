@@ -232,9 +232,8 @@ def time_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
 
 
 def _improvement_title(comparison: Comparison) -> str:
-    scoring = comparison.plan.scoring
-    what = f"{scoring.name} below that of" if scoring.is_loss else f"{scoring.name} above that of"
-    return f"{what} {comparison.baseline}"
+    # Short, because a phone is narrow; the text above the chart says what it means.
+    return f"improvement over {comparison.baseline}"
 
 
 def improvement_text(comparison: Comparison, value: float) -> str | None:
