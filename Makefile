@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Tests run side by side in so many processes.
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types layers unit browser format pictures bench lock clean
@@ -27,7 +29,8 @@ layers: $(READY) ## Check that each layer imports only what stands below it
 	@$(BIN)/lint-imports
 
 unit: $(READY) ## Run tests and doctests, branch coverage at least 95 %
-	@$(BIN)/pytest -rs --cov --cov-report=term
+# Two processes whose threads wait for each other take many times as long, so each has one.
+	@OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -rs --cov --cov-report=term
 
 # Only here is anything installed beyond .venv; `make test` skips the tests of pages where no browser is found.
 browser: ## Make sure that a browser is there for the tests of pages (installs Debian's chromium)
