@@ -84,7 +84,7 @@ def test_columns_that_were_chosen_left_out_or_read_as_text_are_so_in_the_code(tm
         ("latin.csv", "zip,size,price\nKöln,1,2.5\n".encode("latin-1")),
         ("commas.csv", b"zip;size;price\n01;1,5;2,5\n02;2,5;3,5\n"),
         ("blanks.csv", b"zip, size,price\n01, 1,2.5\n"),
-        ("packed.csv.gz", gzip.compress(b"zip,size,price\n01,1,2.5\n")),
+        ("packed.csv.gz", gzip.compress(b"zip,size,price\n01,1,2.5\n", mtime=0)),
     ],
 )
 def test_without_plain_code_that_does_it_there_is_none(tmp_path, name, content):
