@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
-import sufrep
 from sufrep import MixedModelEncoder
 
 
@@ -235,26 +234,3 @@ def test_a_target_far_from_zero_keeps_its_digits():
     encoder = MixedModelEncoder("shop", remainder="drop")
     near, far = (encoder.fit_transform(X, y + origin) - origin for origin in (0.0, 1.7e9))
     np.testing.assert_allclose(far, near, atol=1e-5)
-
-
-def test_only_the_order_of_a_covariate_matters():
-    X, y, weights = shops(15)
-    encoder = MixedModelEncoder("shop", remainder="drop")
-    one, other = (
-        encoder.fit_transform(frame, y, sample_weight=weights)
-        for frame in (X, X.assign(x=np.exp(3 * X["x"]), z=X["z"] ** 3 - 100))
-    )
-    np.testing.assert_allclose(other, one, rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["continuous", "multiclass"])
-def test_an_encoder_comes_back_from_its_file(tmp_path, kind):
-    X, y, _ = shops(16)
-    y = y if kind == "continuous" else np.digitize(y, [-1.5, 1])
-    encoder = MixedModelEncoder("shop", cv=3).fit(X, y)
-    encoder.save(tmp_path / "file")
-    loaded = sufrep.load(tmp_path / "file")
-    np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))
-    assert loaded.get_params() == encoder.get_params()
-    assert loaded.target_type_ == kind
-    assert loaded.get_feature_names_out().tolist() == encoder.get_feature_names_out().tolist()

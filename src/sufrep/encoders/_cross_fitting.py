@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Codes, Columns, Floats, Levels
     from sufrep._frames import Factorized, Table
-    from sufrep.encoders._layout import Covariate, Layout
+    from sufrep.encoders._layout import Column, Covariate, Group, Layout
     from sufrep.encoders._vectors import Vectors
     from sufrep.moments import GroupMoments
 
@@ -46,11 +46,35 @@ class CrossFittingEncoder(GroupEncoder):
     # Whether covariates=[] is allowed: levels are then described by the target alone.
     _target_suffices: ClassVar[bool] = False
 
-    target_type: str
-    cv: Any
-    random_state: int
     target_type_: str
     n_targets_: int
+
+    def __init__(
+        self,
+        group: Group | list[Group] | None = None,
+        *,
+        covariates: Sequence[Column] | None = None,
+        categorical_covariates: Literal["ignore", "share"] = "ignore",
+        remainder: Literal["passthrough", "drop"] = "passthrough",
+        unseen: Literal["prior", "error"] = "prior",
+        missing: Literal["level", "prior", "error"] = "level",
+        min_frequency: int | float | None = None,
+        cv: Any = 5,
+        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(
+            group,
+            covariates=covariates,
+            categorical_covariates=categorical_covariates,
+            remainder=remainder,
+            unseen=unseen,
+            missing=missing,
+            min_frequency=min_frequency,
+        )
+        self.cv = cv
+        self.target_type = target_type
+        self.random_state = random_state
 
     @property
     def _uses_target(self) -> bool:

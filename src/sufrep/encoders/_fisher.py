@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.stats import rankdata
@@ -12,10 +12,7 @@ from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sufrep._arrays import Floats, Levels
-    from sufrep.encoders._layout import Column, Group
     from sufrep.moments import GroupMoments
 
 
@@ -62,33 +59,6 @@ class FisherEncoder(CrossFittingEncoder):
     """
 
     _needs_covariates: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        cv: Any = 5,
-        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-        )
-        self.cv = cv
-        self.target_type = target_type
-        self.random_state = random_state
 
     @property
     def _uses_target(self) -> bool:

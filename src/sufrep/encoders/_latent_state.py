@@ -171,6 +171,9 @@ class LatentStateEncoder(CrossFittingEncoder):
             unseen=unseen,
             missing=missing,
             min_frequency=min_frequency,
+            cv=cv,
+            target_type=target_type,
+            random_state=random_state,
         )
         self.n_states = n_states
         self.max_states = max_states
@@ -178,12 +181,9 @@ class LatentStateEncoder(CrossFittingEncoder):
         self.transform_covariates = transform_covariates
         self.concentration = concentration
         self.use_target = use_target
-        self.target_type = target_type
-        self.cv = cv
         self.n_starts = n_starts
         self.max_iter = max_iter
         self.tol = tol
-        self.random_state = random_state
 
     @property
     def _moments_suffice(self) -> bool:

@@ -133,14 +133,14 @@ class LowRankEncoder(CrossFittingEncoder):
             unseen=unseen,
             missing=missing,
             min_frequency=min_frequency,
+            cv=cv,
+            target_type=target_type,
+            random_state=random_state,
         )
         self.n_components = n_components
         self.standardize = standardize
         self.shrinkage = shrinkage
         self.use_target = use_target
-        self.target_type = target_type
-        self.cv = cv
-        self.random_state = random_state
 
     @property
     def _order(self) -> Literal[1, 2]:

@@ -122,13 +122,13 @@ class MeansEncoder(CrossFittingEncoder):
             unseen=unseen,
             missing=missing,
             min_frequency=min_frequency,
+            cv=cv,
+            target_type=target_type,
+            random_state=random_state,
         )
         self.shrinkage = shrinkage
         self.leave_one_out = leave_one_out
         self.use_target = use_target
-        self.target_type = target_type
-        self.cv = cv
-        self.random_state = random_state
 
     @property
     def _order(self) -> Literal[1, 2]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._layout import read_covariates
 from sufrep.encoders._target import Target, read_target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sufrep._arrays import Columns
     from sufrep._frames import Table
-    from sufrep.encoders._layout import Column, Covariate, Group, Layout
+    from sufrep.encoders._layout import Covariate, Layout
 
 
 class ResponseModelEncoder(CrossFittingEncoder):
@@ -21,33 +19,6 @@ class ResponseModelEncoder(CrossFittingEncoder):
 
     _needs_covariates: ClassVar[bool] = False
     _target_is_covariate: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        cv: Any = 5,
-        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-        )
-        self.cv = cv
-        self.target_type = target_type
-        self.random_state = random_state
 
     @property
     def _uses_target(self) -> bool:

@@ -153,14 +153,14 @@ class SufficientEncoder(CrossFittingEncoder):
             unseen=unseen,
             missing=missing,
             min_frequency=min_frequency,
+            cv=cv,
+            target_type=target_type,
+            random_state=random_state,
         )
         self.estimator = estimator
         self.max_candidates = max_candidates
         self.max_rows = max_rows
-        self.target_type = target_type
-        self.cv = cv
         self.verbose = verbose
-        self.random_state = random_state
 
     @property
     def _uses_target(self) -> bool:
