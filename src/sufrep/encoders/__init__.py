@@ -8,6 +8,7 @@ from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._fisher import FisherEncoder
 from sufrep.encoders._latent_regressor import LatentStateRegressor
 from sufrep.encoders._latent_state import LatentStateEncoder
+from sufrep.encoders._local_effect import LocalEffectEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mixed_model import MixedModelEncoder
@@ -27,6 +28,7 @@ __all__ = [
     "GroupEncoder",
     "LatentStateEncoder",
     "LatentStateRegressor",
+    "LocalEffectEncoder",
     "LowRankEncoder",
     "MNLEncoder",
     "MeansEncoder",

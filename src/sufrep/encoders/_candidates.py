@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._latent_state import LatentStateEncoder
+from sufrep.encoders._local_effect import LocalEffectEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mixed_model import MixedModelEncoder
@@ -19,6 +20,8 @@ Candidate = tuple[str, ...]
 PIECES: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     "target": (MeansEncoder, {"covariates": [], "use_target": True}),
     "mixed_model": (MixedModelEncoder, {}),
+    "local_effect": (LocalEffectEncoder, {}),
+    "local_fit": (LocalEffectEncoder, {"output": "fit"}),
     "means": (MeansEncoder, {"leave_one_out": True}),
     "intercept": (RandomInterceptEncoder, {}),
     "states": (LatentStateEncoder, {"output": "both"}),
@@ -29,7 +32,11 @@ PIECES: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
 }
 NEED_COVARIATES = ("means", "shrunken_means", "joint_means", "states", "low_rank")
 # Pieces whose columns have the same names, or say the same.
-_ALIKE = ({"means", "shrunken_means", "joint_means"}, {"target", "joint_means"})
+_ALIKE = (
+    {"means", "shrunken_means", "joint_means"},
+    {"target", "joint_means"},
+    {"local_effect", "local_fit"},
+)
 # More indicators than this are not affordable.
 MOST_INDICATORS = 200
 

@@ -95,16 +95,6 @@ class MixedModelEncoder(ResponseModelEncoder):
         ]
         return Vectors(values, suffixes, {"normal_scores_": maps, "n_slopes_": len(columns)}, prior=center)
 
-    def _labels(self, target: Target) -> list[str]:
-        """Ends of the names of the columns, one for each class where there are several."""
-        classes = [covariate.level for covariate in target.covariates]
-        return [f"_{label}" for label in classes] if self.target_type_ == "multiclass" else [""]
-
-    def _given(self, target: Target) -> Floats:
-        """The target's columns that are predicted; (n_given, n)."""
-        chosen = target.columns[-1 if self.target_type_ == "binary" else 0 :]
-        return np.array([np.asarray(column, dtype=np.float64) for column in chosen])
-
     def _given_out(self, suffixes: list[Suffix]) -> list[Suffix]:
         return [
             Suffix(suffix.text.replace("intercept", "fit", 1))

@@ -39,7 +39,10 @@ from sufrep.encoders._vectors import Suffix
 from sufrep.errors import EncoderFileError, NotSavableError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
+from sufrep.solvers.curves import Curve
 from sufrep.solvers.experts import ClassExperts, LinearExperts
+from sufrep.solvers.likeness import Likeness
+from sufrep.solvers.local_effects import LocalEffects
 from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.normal_scores import NormalScores
 
@@ -54,6 +57,7 @@ _RECORDS = {
     for cls in (
         *(Covariate, Layout, Suffix, GroupMoments, Representation),
         *(Mixture, NormalScores, LinearExperts, ClassExperts),
+        *(Curve, Likeness, LocalEffects),
     )
 }
 _ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime.time)}

@@ -9,7 +9,7 @@ import numpy as np
 from sufrep.encoders._response_model import ResponseModelEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.moments import GroupMoments
-from sufrep.solvers.experts import bent
+from sufrep.solvers.curves import fit_curve
 from sufrep.solvers.normal_scores import normal_scores
 from sufrep.solvers.shrinkage import shrink_each
 
@@ -81,12 +81,13 @@ class RandomInterceptEncoder(ResponseModelEncoder):
         weights = None if rows.weights is None else rows.weights[inside]
         columns = [np.asarray(column[inside], dtype=np.float64) for column in rows.columns]
         scores = normal_scores(columns, weights).apply(columns).reshape(int(inside.sum()), -1)
-        wanted = np.column_stack([column[inside] for column in rows.target.columns[first:]]).astype(float)
-        # Far from zero, even a slight ridge is felt (test_a_target_far_from_zero_keeps_its_digits).
-        wanted -= np.average(wanted, axis=0, weights=weights)
+        residuals = [
+            column - fit_curve(scores, column, weights).predict(scores)
+            for column in self._given(rows.target)[:, inside]
+        ]
         found = GroupMoments.from_columns(
             rows.codes[inside],
-            list((wanted - _predicted(bent(scores), wanted, weights)).T),
+            residuals,
             np.arange(n_levels).astype(object),
             covariates=[str(label) for label in classes],
             weights=weights,
@@ -114,11 +115,3 @@ class RandomInterceptEncoder(ResponseModelEncoder):
             found, center, _ = self._intercepts(n_levels, Rows(outside, columns, weights, target))
             values[test] = np.vstack([found, center])[codes[test]]
         return values
-
-
-def _predicted(basis: Floats, wanted: Floats, weights: Floats | None) -> Floats:
-    """Ridge regression of each target on the basis, whose first column is 1; (n, n_given)."""
-    weighted = basis if weights is None else basis * weights[:, None]
-    ridge = np.eye(basis.shape[1])
-    ridge[0, 0] = 1e-9
-    return np.asarray(basis @ np.linalg.solve(weighted.T @ basis + ridge, weighted.T @ wanted))

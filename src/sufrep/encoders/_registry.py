@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._fisher import FisherEncoder
 from sufrep.encoders._latent_state import LatentStateEncoder
+from sufrep.encoders._local_effect import LocalEffectEncoder
 from sufrep.encoders._low_rank import LowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mixed_model import MixedModelEncoder
@@ -36,6 +37,7 @@ METHODS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     "fisher": (FisherEncoder, {}),
     "random_intercept": (RandomInterceptEncoder, {}),
     "mixed_model": (MixedModelEncoder, {}),
+    "local_effect": (LocalEffectEncoder, {}),
     "means": (MeansEncoder, {}),
     "low_rank": (LowRankEncoder, {}),
     "sparse_low_rank": (SparseLowRankEncoder, {}),
@@ -52,8 +54,8 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     ----------
     method : str
         One of one_hot, deviation, difference, helmert, repeated_effect, simple_effect, permutation,
-        multi_permutation, fisher, random_intercept, mixed_model, means, low_rank, sparse_low_rank, mnl,
-        latent_state, sufficient.
+        multi_permutation, fisher, random_intercept, mixed_model, local_effect, means, low_rank,
+        sparse_low_rank, mnl, latent_state, sufficient.
     group : str, int, tuple, list of these, or None
         The categorical column(s).
     **parameters

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._layout import read_covariates
 from sufrep.encoders._target import Target, read_target
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Columns
+    from sufrep._arrays import Columns, Floats
     from sufrep._frames import Table
     from sufrep.encoders._layout import Covariate, Layout
 
@@ -43,3 +45,13 @@ class ResponseModelEncoder(CrossFittingEncoder):
         target = read_target(y, self.target_type)
         self.target_type_ = target.kind
         return target
+
+    def _labels(self, target: Target) -> list[str]:
+        """Ends of the names of the columns, one for each class where there are several."""
+        classes = [covariate.level for covariate in target.covariates]
+        return [f"_{label}" for label in classes] if self.target_type_ == "multiclass" else [""]
+
+    def _given(self, target: Target) -> Floats:
+        """The target's columns that are predicted; (n_given, n)."""
+        chosen = target.columns[-1 if self.target_type_ == "binary" else 0 :]
+        return np.array([np.asarray(column, dtype=np.float64) for column in chosen])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from sufrep.solvers.coefficients import shrink_coefficients
+from sufrep.solvers.curves import bent
 
 if TYPE_CHECKING:
     from sufrep._arrays import Array, Codes, Floats
@@ -48,11 +49,6 @@ class Experts(Protocol):
 
     def reordered(self, order: Codes) -> Experts:
         """The same experts in another order of the states."""
-
-
-def bent(apart: Floats) -> Floats:
-    """1, x and the part of x above 0, so that slopes may differ above and below the middle; (n, 2p + 1)."""
-    return np.column_stack([np.ones(len(apart)), apart, np.maximum(apart, 0.0)])
 
 
 class _GramSums:
