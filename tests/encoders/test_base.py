@@ -36,7 +36,7 @@ every_method = pytest.mark.parametrize("method", METHODS)
 # Reading and writing of tables is the same for all; fisher and one_hot have paths of their own.
 some_methods = pytest.mark.parametrize("method", ["one_hot", "fisher", "means"])
 # Hidden states, regressions, a choice and the exact logit need the rows; its closed form does not.
-NEEDS_ROWS = ("mnl", "latent_state", "random_intercept", "mixed_model", "sufficient")
+NEEDS_ROWS = ("mnl", "latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
 CHUNKED = {**{method: {} for method in METHODS if method not in NEEDS_ROWS}, "mnl": {"solver": "lda"}}
 # Trying all candidates with boosting takes seconds, of which test_sufficient.py spends enough.
 QUICK = {"sufficient": {"estimator": DecisionTreeRegressor(max_depth=2, random_state=0), "max_candidates": 2}}
@@ -74,6 +74,7 @@ NAMES = {
     "fisher": ["zipcode_fisher"],
     "random_intercept": ["zipcode_intercept"],
     "mixed_model": ["zipcode_fit"],
+    "local_effect": ["zipcode_local_effect"],
     "means": ["zipcode_mean_sqft", "zipcode_mean_floors"],
     "low_rank": ["zipcode_u1"],
     "sparse_low_rank": ["zipcode_sparse1"],

@@ -153,7 +153,14 @@ def test_indicators_are_for_few_levels(n_levels, affordable):
 
 
 def test_without_covariates_there_is_the_target_and_the_level_itself():
-    assert searching(n_covariates=0).pieces() == ["target", "mixed_model", "intercept", "one_hot"]
+    assert searching(n_covariates=0).pieces() == [
+        "target",
+        "mixed_model",
+        "local_effect",
+        "local_fit",
+        "intercept",
+        "one_hot",
+    ]
 
 
 def test_as_many_are_tried_as_there_are_and_each_is_told():

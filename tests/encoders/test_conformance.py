@@ -14,15 +14,16 @@ from sufrep import (
     FisherEncoder,
     LatentStateEncoder,
     LatentStateRegressor,
+    LocalEffectEncoder,
     LowRankEncoder,
     MeansEncoder,
     MixedModelEncoder,
     MNLEncoder,
-    RandomInterceptEncoder,
     SparseLowRankEncoder,
     SufficientEncoder,
 )
 from sufrep.encoders import METHODS, GroupEncoder, make_encoder
+from sufrep.encoders._response_model import ResponseModelEncoder
 
 VARIANTS = [
     MNLEncoder(0, solver="lda"),
@@ -41,6 +42,7 @@ VARIANTS = [
     MeansEncoder(0, use_target=True, shrinkage="auto", target_type="continuous"),
     LowRankEncoder(0, use_target=True, target_type="continuous"),
     MixedModelEncoder(0, target_type="continuous"),
+    LocalEffectEncoder(0, target_type="continuous"),
     LatentStateRegressor(),
     LatentStateRegressor(0),
 ]
@@ -57,7 +59,7 @@ COMPARING = {"check_transformer_general", "check_transformer_data_not_an_array"}
 
 
 def leaves_rows_out(estimator):
-    always = isinstance(estimator, RandomInterceptEncoder | MixedModelEncoder) and estimator.group is not None
+    always = isinstance(estimator, ResponseModelEncoder) and estimator.group is not None
     return always or getattr(estimator, "leave_one_out", False) or getattr(estimator, "use_target", False)
 
 
@@ -89,7 +91,7 @@ def test_an_encoder_takes_categories_where_a_group_is_named(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_some_encoders_require_a_target(method):
-    wanted = method in ("fisher", "random_intercept", "mixed_model", "sufficient")
+    wanted = method in ("fisher", "random_intercept", "mixed_model", "local_effect", "sufficient")
     assert get_tags(make_encoder(method, 0)).target_tags.required == wanted
 
 

@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold
 from sufrep import (
     FisherEncoder,
     LatentStateEncoder,
+    LocalEffectEncoder,
     LowRankEncoder,
     MeansEncoder,
     MixedModelEncoder,
@@ -33,6 +34,8 @@ QUICK: dict[str, tuple[Any, dict[str, Any]]] = {
     "shrunken low rank": (LowRankEncoder, {**TARGET, "shrinkage": "auto"}),
     "random intercept": (RandomInterceptEncoder, {}),
     "mixed model": (MixedModelEncoder, {}),
+    "local effect": (LocalEffectEncoder, {}),
+    "local fit": (LocalEffectEncoder, {"output": "fit"}),
     "fisher": (FisherEncoder, {}),
 }
 SLOW = {"hidden states": (LatentStateEncoder, {**TARGET, "n_states": 2, "n_starts": 1, "tol": 1e-4})}

@@ -15,7 +15,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import sufrep
-from sufrep import MixedModelEncoder, RandomInterceptEncoder, SufficientEncoder, errors
+from sufrep import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder, SufficientEncoder, errors
 from sufrep.encoders._candidates import PIECES
 
 CANDIDATES = [(), *((name,) for name in PIECES), ("mixed_model", "intercept"), ("target", "states")]
@@ -119,7 +119,7 @@ def test_several_groups_come_back(file, choose):
     assert_same(sufrep.load(file), encoder, X)
 
 
-@pytest.mark.parametrize("encoder", [RandomInterceptEncoder, MixedModelEncoder])
+@pytest.mark.parametrize("encoder", [RandomInterceptEncoder, MixedModelEncoder, LocalEffectEncoder])
 @pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
 @pytest.mark.parametrize("missing", ["level", "prior"])
 def test_encoders_of_residuals_and_regressions_come_back(encoder, kind, missing, file):

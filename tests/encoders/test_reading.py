@@ -144,10 +144,13 @@ def test_nulls_first_met_in_transform_get_the_prior():
 # Levels that fit did not see.
 
 
-# Rows get the prediction of a level's regression, not its coefficients (test_mixed_model.py); and trying all
-# candidates takes seconds (test_sufficient_inputs.py).
+# What rows get of these depends on their covariates (test_mixed_model.py, test_local_effect.py); and to try
+# all candidates takes seconds (test_sufficient_inputs.py).
+_ELSEWHERE = ("mixed_model", "local_effect", "sufficient")
+
+
 @every_library
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("mixed_model", "sufficient")])
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in _ELSEWHERE])
 def test_an_unseen_level_gets_the_prior(library, method):
     encoder = make_encoder(method, "zipcode", remainder="drop").fit(FRAMES[library], PRICE)
     result = encoder.transform(make(library, zipcode=["new", "a", "newer", "b"]))

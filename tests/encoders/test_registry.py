@@ -25,7 +25,7 @@ from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, PermutationE
 TOLERANCE = {"mnl": 1e-5, "sparse_low_rank": 1e-3, "latent_state": 1e-4, "mixed_model": 1e-3}
 
 # These need the rows.
-NOT_CHUNKABLE = ("mnl", "latent_state", "random_intercept", "mixed_model", "sufficient")
+NOT_CHUNKABLE = ("mnl", "latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
 
 # On samples as small as ours one state would be chosen, of which every law is trivial; and trying all
 # candidates with boosting takes seconds, of which test_sufficient.py spends enough.
@@ -145,7 +145,7 @@ def test_parameters_of_the_caller_win_over_those_of_the_method():
 def test_the_methods_of_the_design_are_there_and_those_beyond_it():
     assert list(METHODS) == [
         *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
-        *("permutation", "multi_permutation", "fisher", "random_intercept", "mixed_model"),
+        *("permutation", "multi_permutation", "fisher", "random_intercept", "mixed_model", "local_effect"),
         *("means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "sufficient"),
     ]
 
@@ -182,8 +182,10 @@ def test_every_method_encodes_the_same_in_every_library(method):
     np.testing.assert_allclose(found.astype(float), expected, rtol=1e-9, atol=1e-9)
 
 
-# Rows get the prediction of a level's regression, not its coefficients; test_mixed_model.py.
-@pytest.mark.parametrize("method", [method for method in METHODS if method != "mixed_model"])
+# What rows get of these depends on their covariates too; test_mixed_model.py, test_local_effect.py.
+@pytest.mark.parametrize(
+    "method", [method for method in METHODS if method not in ("mixed_model", "local_effect")]
+)
 def test_an_unseen_level_gets_the_prior(method):
     frame = pd.DataFrame({"shop": list("aaabbc"), "x": [1.0, 2, 4, 8, 9, 5], "z": [3.0, 1, 2, 5, 6, 4]})
     encoder = make_encoder(method, "shop", remainder="drop", **SMALL.get(method, {}))
@@ -195,8 +197,8 @@ def test_an_unseen_level_gets_the_prior(method):
 
 
 # The prior of hidden states and that of shrunken effects are parameters of their own; test_latent_state.py,
-# test_random_intercept.py and test_mixed_model.py say which.
-OWN_PRIOR = ("latent_state", "random_intercept", "mixed_model", "sufficient")
+# test_random_intercept.py, test_mixed_model.py and test_local_effect.py say which.
+OWN_PRIOR = ("latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in OWN_PRIOR])
@@ -253,7 +255,7 @@ def test_the_names_of_the_levels_do_not_matter(method, sample, order):
 
 
 # These are cross-fitted.
-NEEDS_TARGET = ("fisher", "random_intercept", "mixed_model", "sufficient")
+NEEDS_TARGET = ("fisher", "random_intercept", "mixed_model", "local_effect", "sufficient")
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in NEEDS_TARGET])
@@ -397,7 +399,9 @@ def test_a_row_of_weight_zero_may_hold_anything(method):
     )
 
 
-@pytest.mark.parametrize("method", ["low_rank", "sparse_low_rank", "mnl", "latent_state", "mixed_model"])
+@pytest.mark.parametrize(
+    "method", ["low_rank", "sparse_low_rank", "mnl", "latent_state", "mixed_model", "local_effect"]
+)
 def test_a_fit_without_groups_leaves_no_details_of_an_earlier_one(method):
     rows = pd.DataFrame({"shop": list("aabb"), "x": [1.0, 2.0, 3.0, 5.0], "z": [0.0, 1.0, 0.5, 2.0]})
     y = [1.0, 2.5, 2.0, 4.0]

@@ -1,4 +1,4 @@
-"""What holds for both encoders by mixed models."""
+"""What holds for all encoders that model the target."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 import sufrep
-from sufrep import MixedModelEncoder, RandomInterceptEncoder
+from sufrep import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder
 
-both = pytest.mark.parametrize("kind_of_encoder", [RandomInterceptEncoder, MixedModelEncoder])
+each = pytest.mark.parametrize(
+    "kind_of_encoder", [RandomInterceptEncoder, MixedModelEncoder, LocalEffectEncoder]
+)
 
 
 def shops(seed: int, n: int = 60, n_levels: int = 6) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
@@ -23,7 +25,7 @@ def shops(seed: int, n: int = 60, n_levels: int = 6) -> tuple[pd.DataFrame, np.n
     return X.assign(shop=[f"shop {c}" for c in code]), y.to_numpy(), rng.choice([1.0, 2.0, 3.0], n)
 
 
-@both
+@each
 def test_only_the_order_of_a_covariate_matters(kind_of_encoder):
     X, y, weights = shops(10)
     encoder = kind_of_encoder("shop", remainder="drop")
@@ -34,7 +36,7 @@ def test_only_the_order_of_a_covariate_matters(kind_of_encoder):
     np.testing.assert_allclose(other, one, rtol=1e-12)
 
 
-@both
+@each
 @pytest.mark.parametrize("kind", ["continuous", "multiclass"])
 def test_an_encoder_comes_back_from_its_file(tmp_path, kind, kind_of_encoder):
     X, y, _ = shops(11)

@@ -18,7 +18,7 @@ from sufrep.encoders._whole_levels import whole_levels
 
 # Boosting would take minutes; it is the default, which test_the_learner_is_boosting_by_default covers.
 TREE = DecisionTreeRegressor(max_depth=4, random_state=0)
-USES_TARGET = {"target", "mixed_model", "intercept", "joint_means"}
+USES_TARGET = {"target", "mixed_model", "local_effect", "local_fit", "intercept", "joint_means"}
 REPORT = ["candidate", "loss", "gain", "standard_error", "n_columns", "chosen"]
 
 

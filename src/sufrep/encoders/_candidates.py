@@ -37,6 +37,8 @@ _ALIKE = (
     {"target", "joint_means"},
     {"local_effect", "local_fit"},
 )
+# Pieces that one encoder gives at once: the value of its ``output``, and the columns of each piece in turn.
+TOGETHER = {"both": ("local_effect", "local_fit")}
 # More indicators than this are not affordable.
 MOST_INDICATORS = 200
 

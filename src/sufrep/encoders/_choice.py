@@ -14,7 +14,14 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from sufrep._learners import log_losses, make_learner
-from sufrep.encoders._candidates import MOST_INDICATORS, NEED_COVARIATES, PIECES, Candidate, worth_trying
+from sufrep.encoders._candidates import (
+    MOST_INDICATORS,
+    NEED_COVARIATES,
+    PIECES,
+    TOGETHER,
+    Candidate,
+    worth_trying,
+)
 from sufrep.errors import NoLevelError
 
 if TYPE_CHECKING:
@@ -158,22 +165,25 @@ class Search:
         return float(mean), float(np.sqrt(np.average((gains - mean) ** 2, weights=weights) / total))
 
     def best(self, tried: Sequence[Tried]) -> Tried:
-        """The smallest loss, if its gain is above its standard error and was not luck; else no encoding.
+        """The fewest pieces whose loss is within a standard error of the smallest, if that one was not luck.
 
-        The smallest of many losses is flattered by chance. So choosing must also gain where it cannot be: for
-        the rows of each fold, with the candidate that is best on the other rows
-        (test_the_gain_of_a_choice_is_that_on_rows_which_did_not_make_it). To ask for more than any gain there
-        would drop columns that help, where few rows have large errors.
+        No encoding has the fewest pieces of all. The smallest of many losses is flattered by chance. So
+        choosing must also gain where it cannot be: for the rows of each fold, with the candidate that is best
+        on the other rows (test_the_gain_of_a_choice_is_that_on_rows_which_did_not_make_it). To ask for more
+        than any gain there would drop columns that help, where few rows have large errors.
         """
         parts = self._parts()
         chosen_elsewhere = np.empty(len(parts))
         for part in np.unique(parts):
             inside = parts == part
             chosen_elsewhere[inside] = self._smallest(tried, ~inside).losses[inside]
-        found = self._smallest(tried, np.ones(len(parts), dtype=bool))
-        gain, error = self.gain(tried[0].losses, found.losses)
         lasting, _ = self.gain(tried[0].losses, chosen_elsewhere)
-        return found if gain > error and lasting > 0 else tried[0]
+        if lasting <= 0:
+            return tried[0]
+        smallest = self._smallest(tried, np.ones(len(parts), dtype=bool))
+        gains = [self.gain(item.losses, smallest.losses) for item in tried]
+        near = [item for item, (gain, error) in zip(tried, gains, strict=True) if gain <= error]
+        return min(near, key=lambda item: (len(item.candidate), self.mean(item.losses)))
 
     def _smallest(self, tried: Sequence[Tried], rows: Mask) -> Tried:
         """The candidate with the smallest loss in some rows, of equal ones that of fewer pieces."""
@@ -206,18 +216,22 @@ class Search:
         """Columns of a piece for the rows inside and outside a fold's training part."""
         if (name, number) not in self._columns:
             train, test = self.folds[number]
+            output, names = next((item for item in TOGETHER.items() if name in item[1]), ("", (name,)))
             try:
                 with without_convergence_warnings():
-                    self._columns[name, number] = self._encode(name, train, test)
+                    first, other = self._encode(name, train, test, **({"output": output} if output else {}))
             except NoLevelError:  # none of the rows to learn from has a level
-                self._columns[name, number] = np.empty((len(train), 0)), np.empty((len(test), 0))
+                first, other = np.empty((len(train), 0)), np.empty((len(test), 0))
+            for place, piece in enumerate(names):
+                turn = slice(place, None, len(names))
+                self._columns[piece, number] = first[:, turn], other[:, turn]
         return self._columns[name, number]
 
-    def _encode(self, name: str, train: Codes, test: Codes) -> tuple[Floats, Floats]:
+    def _encode(self, name: str, train: Codes, test: Codes, **parameters: Any) -> tuple[Floats, Floats]:
         if name == "states" and not self._n_states:
             self._count_states()
         inside = self.problem.take(train)
-        encoder = self._for_positions(name).set_output(transform="default")
+        encoder = self._for_positions(name).set_params(**parameters).set_output(transform="default")
         first = encoder.fit_transform(inside.rows, inside.y, inside.weights)
         return first, encoder.transform(self.problem.rows[test])
 

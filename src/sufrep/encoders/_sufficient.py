@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from sufrep.encoders._choice import Search, Tried, without_convergence_warnings
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from sufrep.encoders._layout import Column, Group
 
 
-# Fewer rows than this are dealt into folds several times.
+# With fewer rows than this, a third of them would be missed: folds are more, or dealt several times.
 _STEADY_ROWS = 2_000
 _MOST_REPEATS = 3
+_FEW_FOLDS, _MANY_FOLDS = 3, 10
 
 
 class SufficientEncoder(CrossFittingEncoder):
@@ -51,6 +52,8 @@ class SufficientEncoder(CrossFittingEncoder):
     drop                  nothing: the column is left out
     target                the level's mean of the target, shrunk and cross-fitted
     mixed_model           `MixedModelEncoder`
+    local_effect          `LocalEffectEncoder`
+    local_fit             the same with ``output="fit"``
     means                 means of the covariates, in training without the row itself
     intercept             `RandomInterceptEncoder`
     states                `LatentStateEncoder`, level and row
@@ -60,8 +63,9 @@ class SufficientEncoder(CrossFittingEncoder):
     low_rank              `LowRankEncoder` of the shrunken means
     ====================  =================================================================================
 
-    Dropping the column is chosen unless the best candidate gains more than the standard error of its gain. As
-    the smallest of many losses is flattered by chance, choosing must also gain on rows that did not make the
+    Of the candidates whose losses are within a standard error of the smallest (of the difference, paired by
+    row), those of the fewest pieces are taken, and the best of them; dropping the column has none. As the
+    smallest of many losses is flattered by chance, choosing must also gain on rows that did not make the
     choice: in each fold, with the candidate that is best on the other folds. All that uses the target is
     cross-fitted in ``fit_transform``, so that no row's columns know its own target, but for the choice
     itself, which all rows make together.
@@ -75,7 +79,7 @@ class SufficientEncoder(CrossFittingEncoder):
         with half of its rounds.
     max_candidates : int or None, default=None
         Most candidates that are tried, in the order above, then pairs and triples; None tries all,
-        18 at most.
+        20 at most.
     max_rows : int, default=100000
         Rows that the choice is made on, those of whole levels drawn at random; the time of a fit is about in
         proportion. With fewer levels, covariates tell them apart more easily, so that a choice on a part of
@@ -83,10 +87,11 @@ class SufficientEncoder(CrossFittingEncoder):
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes, unless a regressor is
         given as ``estimator``.
-    cv : int, splitter or iterable of (train, test), default=3
-        Folds that candidates are compared on; a splitter sees the rows that the choice is made on. With an
-        integer and fewer than 2,000 rows they are dealt anew once or twice more, because chance would
-        choose.
+    cv : "auto", int, splitter or iterable of (train, test), default="auto"
+        Folds that candidates are compared on; a splitter sees the rows that the choice is made on. With
+        "auto" there are 3, and with fewer than 2,000 rows 10, because levels of few rows lose too much of
+        what they are with a third of them left out; below 1,000 rows they are dealt twice. With an integer
+        and fewer than 2,000 rows they are dealt anew once or twice more, because chance would choose.
     verbose : int, default=0
         1 shows progress, 2 in a line for each candidate.
     random_state : int, default=0
@@ -112,9 +117,9 @@ class SufficientEncoder(CrossFittingEncoder):
     >>> from sufrep import SufficientEncoder, simulate
     >>> sample = simulate("latent_linear", n=1200, n_latent=3, levels_per_latent=10)
     >>> X = pd.DataFrame(sample.columns())
-    >>> encoder = SufficientEncoder("group", max_candidates=6).fit(X, sample.y)
+    >>> encoder = SufficientEncoder("group", max_candidates=8).fit(X, sample.y)
     >>> encoder.report_["candidate"]
-    ['drop', 'target', 'mixed_model', 'means', 'intercept', 'states']
+    ['drop', 'target', 'mixed_model', 'local_effect', 'local_fit', 'means', 'intercept', 'states']
     >>> encoder.chosen_
     ('states',)
     """
@@ -125,6 +130,7 @@ class SufficientEncoder(CrossFittingEncoder):
         "max_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
         "verbose": ["verbose"],
+        "cv": ["cv_object", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -141,7 +147,7 @@ class SufficientEncoder(CrossFittingEncoder):
         max_candidates: int | None = None,
         max_rows: int = 100_000,
         target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        cv: Any = 3,
+        cv: Any = "auto",
         verbose: int = 0,
         random_state: int = 0,
     ) -> None:
@@ -239,7 +245,7 @@ class SufficientEncoder(CrossFittingEncoder):
 
     def _search(self, problem: Problem) -> Search:
         """The rows that the choice is made on, and their folds."""
-        dealt = isinstance(self.cv, Integral)
+        dealt = isinstance(self.cv, (str, Integral))
         if dealt and problem.weights is not None:  # rows of weight 0 are absent, but given folds hold them
             problem = problem.take(np.flatnonzero(problem.weights > 0))
         p = problem.n_covariates
@@ -249,12 +255,11 @@ class SufficientEncoder(CrossFittingEncoder):
             codes = np.nan_to_num(problem.rows[:, p + largest], nan=-1.0).astype(np.intp)
         rows = whole_levels(codes, self.max_rows, self.random_state)
         problem = problem.take(rows)
-        n_repeats = min(_MOST_REPEATS, -(-_STEADY_ROWS // max(len(rows), 1)))
-        n_repeats = n_repeats if dealt else 1  # a splitter may not be random
+        cv, n_repeats = self._dealing(len(rows))
         folds = [
             fold
             for repeat in range(n_repeats)
-            for fold in split_rows(self.cv, len(rows), problem.y, self.random_state + repeat)
+            for fold in split_rows(cv, len(rows), problem.y, self.random_state + repeat)
         ]
         return Search(
             problem,
@@ -263,6 +268,15 @@ class SufficientEncoder(CrossFittingEncoder):
             {"min_frequency": self.min_frequency},
             self.random_state,
         )
+
+    def _dealing(self, n_rows: int) -> tuple[Any, int]:
+        """The folds of so many rows, and how many times they are dealt."""
+        few = n_rows < _STEADY_ROWS
+        if isinstance(self.cv, str):
+            n_folds = min(_MANY_FOLDS, max(n_rows, 2)) if few else _FEW_FOLDS
+            return n_folds, 2 if 2 * n_rows < _STEADY_ROWS else 1
+        times = min(_MOST_REPEATS, -(-_STEADY_ROWS // max(n_rows, 1)))
+        return self.cv, times if isinstance(self.cv, Integral) else 1  # a splitter may not be random
 
     def _join(self, table: Table, factors: Sequence[Factorized], sample_weight: Any) -> None:
         """Set the tables of all pieces side by side."""

@@ -3,12 +3,13 @@
 If rows of a level have effects with covariance k(z, z'), the product of the residuals of two of them has
 expectation k(z, z'): what a variogram shows. So a kernel is a regression of products on functions of the
 distances of pairs, which takes no inverse of a matrix; kernels are added one by one, each chosen for how well
-it explains what the ones before have left.
+it explains what the ones before have left. Kernels are looked for in residuals from the mean of their level:
+what all rows of a level share would make products alike that have a row in common, and kernels of nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ _FIRST_PAIRS = 150_000
 _MOST_STARTS = 20
 # Rows of a level that pairs are made of; with more, few levels would make all pairs.
 _MOST_ROWS = 50
-# Residuals beyond so many standard deviations count as these: one product shall not outweigh all others.
+# Residuals beyond so many standard deviations count as these.
 _FAR = 3.0
 # How much more a kernel must explain to be found, or to see one more covariate, in squared t values: about
 # twice the logarithm of the number of kernels that are looked at.
@@ -42,7 +43,7 @@ _LEAST = 16.0
 _WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 _FIRST_WEIGHTS = (1.0, 30.0, 1000.0)
 # Times that a weight of a kernel is changed.
-_MOST_CHANGES = 6
+_MOST_CHANGES = 8
 # A kernel that differs less than this between pairs is a constant.
 _LEAST_VARIANCE = 1e-3
 # Effects explain so much of a residual's variance at most.
@@ -89,14 +90,24 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pairs:
-    """Products of residuals, ½ (z_j − z'_j)² and weights of pairs; (n,), (p, n) and (n,)."""
+    """Products of residuals, ½ (z_j − z'_j)² and weights of pairs; (n,), (p, n) and (n,).
+
+    `within` are products of residuals from the mean of their level.
+    """
 
     products: Floats
+    within: Floats
     distances: Singles
     weights: Floats
 
     def first(self, n: int) -> _Pairs:
-        return _Pairs(self.products[:n], self.distances[:, :n], self.weights[:n])
+        return _Pairs(self.products[:n], self.within[:n], self.distances[:, :n], self.weights[:n])
+
+
+def without_extremes(residuals: Floats, weights: Floats | None = None) -> Floats:
+    """Residuals cut at three standard deviations: one shall neither outweigh the others nor reach them."""
+    far = _FAR * float(np.sqrt(np.average(residuals**2, weights=weights)))
+    return np.clip(residuals, -far, far)
 
 
 def find_likeness(
@@ -117,26 +128,24 @@ def find_likeness(
         Of the draw of pairs, where there are more than 500,000.
     """
     none = Likeness(0.0, np.empty(0), np.empty((0, scores.shape[1])), 1.0)
-    deviation = float(np.sqrt(np.average(residuals**2, weights=weights)))
-    if not deviation:
+    if not len(residuals):
         return none
-    clipped = np.clip(residuals / deviation, -_FAR, _FAR)
-    pairs = _draw_pairs(scores, clipped, codes, weights, np.random.default_rng(seed))
+    variance = float(np.average(residuals**2, weights=weights))
+    if not variance:
+        return none
+    pairs = _draw_pairs(scores, residuals / np.sqrt(variance), codes, weights, np.random.default_rng(seed))
     if not len(pairs.products):
         return none
     found: list[Singles] = []
     kernels = [np.ones(len(pairs.products), dtype=np.float32)]
     shares = _shares(kernels, pairs)
     for _ in range(_MOST_KERNELS if scores.shape[1] else 0):
-        left = pairs.products - np.column_stack(kernels) @ shares
-        kernel = _one_kernel(_Pairs(left, pairs.distances, pairs.weights))
+        kernel = _one_kernel(replace(pairs, within=_left(kernels, pairs)))
         more = [*kernels, _kernel(kernel, pairs.distances)]
         if not (kernel.any() and _shares(more, pairs)[-1] > 0):
             break
         found.append(kernel)
         kernels, shares = more, _shares(more, pairs)
-    # Products of clipped residuals are too small by what was clipped.
-    shares /= np.average(clipped**2, weights=weights)
     shares *= min(1.0, _MOST_EXPLAINED / max(shares.sum(), _MOST_EXPLAINED))
     table = np.array(found, dtype=np.float64).reshape(len(found), scores.shape[1])
     counts = shares[1:] > 0  # a later kernel may have taken all from an earlier one
@@ -165,7 +174,8 @@ def _draw_pairs(
         if n_found > most:
             break
     if not n_found:
-        return _Pairs(np.empty(0), np.empty((scores.shape[1], 0), dtype=np.float32), np.empty(0))
+        nothing = np.empty(0)
+        return _Pairs(nothing, nothing, np.empty((scores.shape[1], 0), dtype=np.float32), nothing)
     shuffled = rng.permutation(n_found)
     a, b = np.concatenate(first)[shuffled], np.concatenate(second)[shuffled]
     counts = np.ones(len(a))
@@ -175,7 +185,23 @@ def _draw_pairs(
     distances = np.empty((scores.shape[1], len(a)), dtype=np.float32)
     for j, column in enumerate(scores.T):
         distances[j] = 0.5 * (column[a] - column[b]) ** 2
-    return _Pairs(residuals[a] * residuals[b], distances, counts)
+    apart = residuals - _level_means(residuals, codes, weights)
+    return _Pairs(residuals[a] * residuals[b], apart[a] * apart[b], distances, counts)
+
+
+def _level_means(values: Floats, codes: Codes, weights: Floats | None) -> Floats:
+    """The mean of each row's level; (n,)."""
+    _, codes = np.unique(codes, return_inverse=True)
+    total = np.bincount(codes, values if weights is None else values * weights)
+    return np.asarray((total / np.bincount(codes, weights))[codes])
+
+
+def _left(kernels: Sequence[Singles], pairs: _Pairs) -> Floats:
+    """What kernels leave of the products within levels."""
+    root = np.sqrt(pairs.weights)
+    table = np.column_stack(kernels).astype(np.float64)
+    shares = np.linalg.lstsq(table * root[:, None], pairs.within * root)[0]
+    return np.asarray(pairs.within - table @ shares)
 
 
 def _shares(kernels: Sequence[Singles], pairs: _Pairs) -> Floats:
@@ -189,7 +215,7 @@ class _Search:
     """How well kernels explain the products of pairs, as squared t values."""
 
     def __init__(self, pairs: _Pairs) -> None:
-        weights, products = pairs.weights, pairs.products
+        weights, products = pairs.weights, pairs.within
         self._total = float(weights.sum())
         apart = products - np.average(products, weights=weights)
         spread = float(np.sqrt(np.average(apart**2, weights=weights)))
@@ -217,22 +243,27 @@ def _one_kernel(pairs: _Pairs) -> Singles:
     for _ in range(_MOST_CHANGES):
         changes = []
         for j, old in enumerate(weights.tolist()):
-            without = (
-                kernel if not old else _kernel(np.where(np.arange(len(weights)) == j, 0, weights), distances)
-            )
-            for new in (0.0, *_WEIGHTS):
-                if new != old:
-                    score = search.score(
-                        without * np.exp(np.float32(-new) * distances[j]) if new else without
-                    )
-                    # What is more for one more covariate must be more by some.
-                    changes.append((score - _LEAST * ((new > 0) - (old > 0)), score, j, new))
+            others = np.where(np.arange(len(weights)) == j, 0, weights)
+            without = _kernel(others, distances) if old else kernel
+            for new in _next_weights(old):
+                changed = without * np.exp(np.float32(-new) * distances[j]) if new else without
+                score = search.score(changed)
+                # One more covariate must explain more by some.
+                changes.append((score - _LEAST * ((new > 0) - (old > 0)), score, j, new))
         worth, score, j, new = max(changes)
         if worth <= best:
             break
         best, weights[j] = score, new
         kernel = _kernel(weights, distances)
     return weights if best >= _LEAST else np.zeros_like(weights)
+
+
+def _next_weights(old: float) -> tuple[float, ...]:
+    """What a weight may change to: from 0 to any of a few, else a step up or down, or to 0."""
+    if not old:
+        return _FIRST_WEIGHTS
+    place = int(np.argmin(np.abs(np.log(_WEIGHTS) - np.log(old))))
+    return (0.0, *_WEIGHTS[max(place - 1, 0) : place], *_WEIGHTS[place + 1 : place + 2])
 
 
 def _first_weights(pairs: _Pairs) -> Singles:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from sufrep.solvers.curves import Curve, fit_curve
-from sufrep.solvers.likeness import Likeness, find_likeness
+from sufrep.solvers.likeness import Likeness, find_likeness, without_extremes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,8 @@ class LocalEffects:
     scores : ndarray, shape (n_rows, n_used)
         The covariates that k sees, of the rows that effects are made of, level by level.
     coefficients : ndarray, shape (n_rows,)
-        (K + noise)⁻¹ r: the effect at z is Σ k(z, z_i) times these, over the rows i of the level.
+        (K + noise)⁻¹ r, r the residuals without extremes: the effect at z is Σ k(z, z_i) times these, over the
+        rows i of the level.
     """
 
     curve: Curve
@@ -97,7 +98,7 @@ def fit_local_effects(
         Mean effect of each level over these rows.
     """
     curve = fit_curve(scores, y, weights, bends=_BENDS)
-    residuals = y - curve.predict(scores)
+    residuals = without_extremes(y - curve.predict(scores), weights)
     likeness = find_likeness(scores, residuals, codes, weights, seed=seed)
     used = scores[:, likeness.used]
     rng = np.random.default_rng(seed)
