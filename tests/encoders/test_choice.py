@@ -22,6 +22,7 @@ ALIKE = [
     {"means", "joint_means"},
     {"shrunken_means", "joint_means"},
     {"target", "joint_means"},
+    {"local_effect", "local_fit"},
 ]
 
 
@@ -120,7 +121,7 @@ def test_rows_are_drawn_where_levels_are_few_and_huge(n_levels):
 
 def test_single_pieces_come_before_pairs_of_the_four_best_and_triples_of_the_best_pair():
     search, seen = searching(), tried({"drop": 1.0})
-    losses = dict(zip(PIECES, [9.0, 2.0, 8.0, 1.0, 3.0, 7.0, 6.0, 4.0, 5.0], strict=True))
+    losses = dict(zip(PIECES, [9.0, 2.0, 11.0, 10.0, 8.0, 1.0, 3.0, 7.0, 6.0, 4.0, 5.0], strict=True))
     best = sorted(losses, key=losses.__getitem__)[:4]
     pairs = [f"{one} + {other}" for one, other in combinations(best, 2)]
     losses |= {pair: 0.5 if pair == f"{best[0]} + {best[2]}" else 0.6 for pair in pairs}
@@ -153,14 +154,8 @@ def test_indicators_are_for_few_levels(n_levels, affordable):
 
 
 def test_without_covariates_there_is_the_target_and_the_level_itself():
-    assert searching(n_covariates=0).pieces() == [
-        "target",
-        "mixed_model",
-        "local_effect",
-        "local_fit",
-        "intercept",
-        "one_hot",
-    ]
+    pieces = searching(n_covariates=0).pieces()
+    assert pieces == ["target", "mixed_model", "local_effect", "local_fit", "intercept", "one_hot"]
 
 
 def test_as_many_are_tried_as_there_are_and_each_is_told():
@@ -168,8 +163,8 @@ def test_as_many_are_tried_as_there_are_and_each_is_told():
     search = searching(n_covariates=0)
     found = search.run(None, lambda item, most: told.append((item, most)))
     assert [item for item, _ in told] == found
-    assert {most for _, most in told} == {1 + 4 + 6 + 2}
-    assert len(found) == len({item.candidate for item in found}) == 13
+    assert {most for _, most in told} == {1 + 6 + 6 + 2}
+    assert len(found) == len({item.candidate for item in found}) == 15
 
 
 @pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
@@ -282,6 +277,20 @@ def test_a_single_fold_chooses_by_halves(n_rows):
     better = np.where(rows < n_rows, 1.0, 0.0)
     found = search.best(tried({"drop": 3 * better, "target": better}))
     assert found.candidate == (() if n_rows == 1 else ("target",))
+
+
+def test_fewer_pieces_are_chosen_within_a_standard_error_of_the_smallest_loss():
+    search, noise = searching(), np.tile([1.0, -1.0], 30)
+    known = {
+        "drop": np.full(60, 9.0),
+        "target": 2 + noise,
+        "means": 3 + noise,
+        "target + means": 1.95 + 0 * noise,
+    }
+    # The pair gains 0.05 on the target's mean, where the standard error is above 0.1.
+    assert search.best(tried(known)).candidate == ("target",)
+    assert search.best(tried(known | {"target + means": 1.5 + noise})).candidate == ("target", "means")
+    assert search.best(tried(known | {"means": 1.99 + noise})).candidate == ("means",)
 
 
 def test_nothing_is_chosen_where_nothing_differs():

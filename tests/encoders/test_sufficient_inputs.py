@@ -111,7 +111,7 @@ def test_text_and_times_that_pass_through_stay_what_they_are():
 
 def test_there_may_be_no_covariates():
     X, y = drawn()
-    encoder = SufficientEncoder("shop", estimator=Ridge(), max_candidates=5).fit(X[["shop"]], y)
+    encoder = SufficientEncoder("shop", estimator=Ridge(), max_candidates=7).fit(X[["shop"]], y)
     assert encoder.report_["candidate"] == [
         *("drop", "target", "mixed_model", "local_effect", "local_fit", "intercept", "one_hot"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,8 +38,8 @@ class LocalEffects:
     scores : ndarray, shape (n_rows, n_used)
         The covariates that k sees, of the rows that effects are made of, level by level.
     coefficients : ndarray, shape (n_rows,)
-        (K + noise)⁻¹ r, r the residuals without extremes: the effect at z is Σ k(z, z_i) times these, over the
-        rows i of the level.
+        (K + noise)⁻¹ r, r the residuals without extremes: the effect at z is Σ k(z, z_i) times these, over
+        the rows i of the level.
     """
 
     curve: Curve
@@ -125,5 +126,5 @@ def _by_level(codes: Codes) -> Iterator[tuple[int, Codes]]:
     """The rows of each level that has some, in the order of the levels."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    for start, end in zip(starts, np.append(starts[1:], len(codes)), strict=True):
+    for start, end in pairwise([*starts, len(codes)]):
         yield int(codes[order[start]]), order[start:end]
