@@ -36,18 +36,8 @@ def drawn(
 
 
 def folds_of(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Three folds, ten for fewer than 2,000 rows, and dealt twice for fewer than 1,000."""
-    n_folds = 10 if n < 2000 else 3
-    return [
-        fold
-        for seed in range(times_of(n))
-        for fold in KFold(n_folds, shuffle=True, random_state=seed).split(range(n))
-    ]
-
-
-def times_of(n: int) -> int:
-    """How many times each of so many rows is held out."""
-    return 2 if n < 1000 else 1
+    """Three folds, and ten for fewer than 2,000 rows."""
+    return [*KFold(10 if n < 2000 else 3, shuffle=True, random_state=0).split(range(n))]
 
 
 def losses_of(encoder: Any, X: pd.DataFrame, y: np.ndarray, learner: Any = TREE) -> np.ndarray:
@@ -58,8 +48,8 @@ def losses_of(encoder: Any, X: pd.DataFrame, y: np.ndarray, learner: Any = TREE)
         if encoder is not None:
             known = np.hstack([known, encoder.fit_transform(X.iloc[train], y[train])])
             new = np.hstack([new, encoder.transform(X.iloc[test])])
-        total[test] += (learner.fit(known, y[train]).predict(new) - y[test]) ** 2
-    return total / times_of(len(X))
+        total[test] = (learner.fit(known, y[train]).predict(new) - y[test]) ** 2
+    return total
 
 
 # The choice.
@@ -162,9 +152,19 @@ def test_losses_are_weighted_means_of_learners_with_weights():
     )
     total = np.zeros(len(X))
     for train, test in folds_of(len(X)):
-        total[test] += (y[test] - np.average(y[train], weights=weights[train])) ** 2
-    expected = np.average(total, weights=weights) / times_of(len(X))
-    np.testing.assert_allclose(report["loss"], [expected], rtol=1e-12)
+        total[test] = (y[test] - np.average(y[train], weights=weights[train])) ** 2
+    np.testing.assert_allclose(report["loss"], [np.average(total, weights=weights)], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "times"), [(240, 3), (1400, 2), (2100, 1)])
+def test_folds_of_few_rows_are_dealt_anew_where_their_number_is_given(n, times):
+    X, y = drawn(n=n)
+    report = SufficientEncoder("shop", estimator=TREE, max_candidates=1, cv=3).fit(X, y).report_
+    rows, total = X[["a", "b"]].to_numpy(), np.zeros(n)
+    for seed in range(times):
+        for train, test in KFold(3, shuffle=True, random_state=seed).split(rows):
+            total[test] += (TREE.fit(rows[train], y[train]).predict(rows[test]) - y[test]) ** 2 / times
+    np.testing.assert_allclose(report["loss"], [total.mean()], rtol=1e-12)
 
 
 def test_folds_may_be_given():
@@ -244,11 +244,10 @@ def test_classes_are_judged_by_probability_or_else_by_error(estimator, kind):
         fitted = estimator.fit(rows[train], labels[train])
         if hasattr(estimator, "predict_proba"):
             place = np.searchsorted(fitted.classes_, labels[test])
-            total[test] -= np.log(fitted.predict_proba(rows[test])[np.arange(len(test)), place])
+            total[test] = -np.log(fitted.predict_proba(rows[test])[np.arange(len(test)), place])
         else:
-            total[test] += fitted.predict(rows[test]) != labels[test]
-    expected = total.mean() / times_of(len(X))
-    np.testing.assert_allclose(encoder.report_["loss"][0], expected, rtol=1e-8)
+            total[test] = fitted.predict(rows[test]) != labels[test]
+    np.testing.assert_allclose(encoder.report_["loss"][0], total.mean(), rtol=1e-8)
 
 
 def test_where_there_are_no_columns_the_commonest_class_is_judged_like_the_classifier():

@@ -90,8 +90,8 @@ class SufficientEncoder(CrossFittingEncoder):
     cv : "auto", int, splitter or iterable of (train, test), default="auto"
         Folds that candidates are compared on; a splitter sees the rows that the choice is made on. With
         "auto" there are 3, and with fewer than 2,000 rows 10, because levels of few rows lose too much of
-        what they are with a third of them left out; below 1,000 rows they are dealt twice. With an integer
-        and fewer than 2,000 rows they are dealt anew once or twice more, because chance would choose.
+        what they are with a third of them left out. With an integer and fewer than 2,000 rows they are
+        dealt anew once or twice more, because chance would choose.
     verbose : int, default=0
         1 shows progress, 2 in a line for each candidate.
     random_state : int, default=0
@@ -271,10 +271,8 @@ class SufficientEncoder(CrossFittingEncoder):
 
     def _dealing(self, n_rows: int) -> tuple[Any, int]:
         """The folds of so many rows, and how many times they are dealt."""
-        few = n_rows < _STEADY_ROWS
         if isinstance(self.cv, str):
-            n_folds = min(_MANY_FOLDS, max(n_rows, 2)) if few else _FEW_FOLDS
-            return n_folds, 2 if 2 * n_rows < _STEADY_ROWS else 1
+            return _MANY_FOLDS if n_rows < _STEADY_ROWS else _FEW_FOLDS, 1
         times = min(_MOST_REPEATS, -(-_STEADY_ROWS // max(n_rows, 1)))
         return self.cv, times if isinstance(self.cv, Integral) else 1  # a splitter may not be random
 
