@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from sufrep import LatentStateEncoder, MeansEncoder
-from sufrep.encoders._candidates import MOST_INDICATORS, PIECES
+from sufrep.encoders._candidates import MOST_INDICATORS, PIECES, SAFE, STEADY_ROWS
 from sufrep.encoders._choice import Search, Tried
 from sufrep.encoders._choice_problem import Problem
 from sufrep.encoders._whole_levels import whole_levels
@@ -131,7 +131,7 @@ def test_single_pieces_come_before_pairs_of_the_four_best_and_triples_of_the_bes
         if 1 <= len(candidate) <= 2:
             seen += tried({found[-1]: losses[found[-1]]})
     triples = [f"{best[0]} + {best[2]} + {other}" for other in (best[1], best[3])]
-    assert found == ["", *PIECES, *pairs, *triples]
+    assert found == ["", *PIECES, " + ".join(SAFE), *pairs, *triples]
 
 
 @settings(deadline=None, max_examples=50)
@@ -291,6 +291,34 @@ def test_fewer_pieces_are_chosen_within_a_standard_error_of_the_smallest_loss():
     assert search.best(tried(known)).candidate == ("target",)
     assert search.best(tried(known | {"target + means": 1.5 + noise})).candidate == ("target", "means")
     assert search.best(tried(known | {"means": 1.99 + noise})).candidate == ("means",)
+
+
+@pytest.mark.parametrize(
+    ("safe", "chosen"),
+    [
+        (5.4, SAFE),  # within a standard error of the smallest
+        (6.4, ("target",)),  # not
+        (4.8, SAFE),  # the smallest itself
+    ],
+)
+def test_few_rows_are_represented_safely_unless_losses_say_otherwise(safe, chosen):
+    apart = np.tile([4.0, -4.0], 30)
+    known = {"drop": 9 + apart, "target": 5 + 0 * apart, " + ".join(SAFE): safe + apart}
+    assert searching().best(tried(known)).candidate == chosen
+
+
+def test_what_is_safe_but_does_not_gain_is_not_preferred():
+    apart = np.tile([9.0, -9.0], 30)
+    known = {"drop": 5.5 + 0 * apart, "target": 5 + 0 * apart, " + ".join(SAFE): 5.6 + apart}
+    assert searching().best(tried(known)).candidate == ("target",)
+
+
+def test_where_rows_are_many_no_candidate_is_preferred():
+    search = searching(n=STEADY_ROWS)
+    losses = {name: float(place) for place, name in enumerate(PIECES)}
+    assert SAFE not in [*search.candidates(tried(losses, STEADY_ROWS))]
+    known = {"drop": 9.0, "target": 5.0, " + ".join(SAFE): 5.0}
+    assert search.best(tried(known, STEADY_ROWS)).candidate == ("target",)
 
 
 def test_nothing_is_chosen_where_nothing_differs():

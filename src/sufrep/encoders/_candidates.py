@@ -39,6 +39,10 @@ _ALIKE = (
 )
 # Pieces that one encoder gives at once: the value of its ``output``, and the columns of each piece in turn.
 TOGETHER = {"both": ("local_effect", "local_fit")}
+# With fewer rows than this, losses of candidates differ mostly by chance.
+STEADY_ROWS = 2_000
+# What few rows are represented by, if losses do not say otherwise: two predictions and a description.
+SAFE: Candidate = ("local_fit", "mixed_model", "low_rank")
 # More indicators than this are not affordable.
 MOST_INDICATORS = 200
 

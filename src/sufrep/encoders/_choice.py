@@ -18,6 +18,8 @@ from sufrep.encoders._candidates import (
     MOST_INDICATORS,
     NEED_COVARIATES,
     PIECES,
+    SAFE,
+    STEADY_ROWS,
     TOGETHER,
     Candidate,
     worth_trying,
@@ -94,16 +96,22 @@ class Search:
     def candidates(self, tried: Sequence[Tried]) -> Iterator[Candidate]:
         """No encoding, single pieces, pairs of the best of these, and the best pair with one more of them.
 
-        `tried` grows meanwhile.
+        With few rows, what is safe comes before the pairs. `tried` grows meanwhile.
         """
         yield ()
         for name in self.pieces():
             yield (name,)
+        if self._knows_what_is_safe():
+            yield SAFE
         best = [item.candidate[0] for item in self._of_size(1, tried)[:_PAIRED]]
         yield from filter(worth_trying, combinations(best, 2))
         for pair in self._of_size(2, tried)[:1]:
-            more = [name for name in best if name not in pair.candidate]
-            yield from filter(worth_trying, ((*pair.candidate, name) for name in more))
+            triples = [(*pair.candidate, name) for name in best if name not in pair.candidate]
+            known = {frozenset(item.candidate) for item in tried}
+            yield from (item for item in triples if worth_trying(item) and frozenset(item) not in known)
+
+    def _knows_what_is_safe(self) -> bool:
+        return len(self.problem.y) < STEADY_ROWS and set(SAFE) <= {*self.pieces()}
 
     def _of_size(self, n_pieces: int, tried: Sequence[Tried]) -> list[Tried]:
         """The candidates of so many pieces, the best first."""
@@ -113,7 +121,7 @@ class Search:
     def run(self, max_candidates: int | None, report: Callable[[Tried, int], None]) -> list[Tried]:
         """Try candidates, at most so many; ``report`` hears of each, and how many there may be."""
         tried: list[Tried] = []
-        n_single = 1 + len(self.pieces())
+        n_single = 1 + len(self.pieces()) + self._knows_what_is_safe()
         most = n_single + _PAIRED * (_PAIRED - 1) // 2 + _PAIRED - 2
         if max_candidates is not None:
             most = min(most, max_candidates)
@@ -167,23 +175,34 @@ class Search:
     def best(self, tried: Sequence[Tried]) -> Tried:
         """The fewest pieces whose loss is within a standard error of the smallest, if that one was not luck.
 
-        No encoding has the fewest pieces of all. The smallest of many losses is flattered by chance. So
-        choosing must also gain where it cannot be: for the rows of each fold, with the candidate that is best
-        on the other rows (test_the_gain_of_a_choice_is_that_on_rows_which_did_not_make_it). To ask for more
-        than any gain there would drop columns that help, where few rows have large errors.
+        No encoding has the fewest pieces of all. With few rows, what is safe comes next if it gains at all:
+        nobody chose it. The smallest of many losses is flattered by chance, so choosing must also gain where
+        it cannot be: for the rows of each fold, with the candidate that is best on the other rows
+        (test_the_gain_of_a_choice_is_that_on_rows_which_did_not_make_it). To ask for more than any gain there
+        would drop columns that help, where few rows have large errors.
         """
-        parts = self._parts()
-        chosen_elsewhere = np.empty(len(parts))
-        for part in np.unique(parts):
-            inside = parts == part
-            chosen_elsewhere[inside] = self._smallest(tried, ~inside).losses[inside]
-        lasting, _ = self.gain(tried[0].losses, chosen_elsewhere)
-        if lasting <= 0:
-            return tried[0]
-        smallest = self._smallest(tried, np.ones(len(parts), dtype=bool))
+        dropped = tried[0]
+        smallest = self._smallest(tried, np.ones(len(dropped.losses), dtype=bool))
         gains = [self.gain(item.losses, smallest.losses) for item in tried]
         near = [item for item, (gain, error) in zip(tried, gains, strict=True) if gain <= error]
+        if dropped in near:
+            return dropped
+        if self._knows_what_is_safe():
+            for item in near:
+                if item.candidate == SAFE and self.mean(item.losses) < self.mean(dropped.losses):
+                    return item
+        if self.gain(dropped.losses, self._chosen_elsewhere(tried))[0] <= 0:
+            return dropped
         return min(near, key=lambda item: (len(item.candidate), self.mean(item.losses)))
+
+    def _chosen_elsewhere(self, tried: Sequence[Tried]) -> Floats:
+        """The loss of each row with the candidate that is best on the rows of other folds; (n,)."""
+        parts = self._parts()
+        found = np.empty(len(parts))
+        for part in np.unique(parts):
+            inside = parts == part
+            found[inside] = self._smallest(tried, ~inside).losses[inside]
+        return found
 
     def _smallest(self, tried: Sequence[Tried], rows: Mask) -> Tried:
         """The candidate with the smallest loss in some rows, of equal ones that of fewer pieces."""

@@ -12,6 +12,7 @@ from sklearn.base import is_regressor
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from sufrep.encoders._candidates import STEADY_ROWS
 from sufrep.encoders._choice import Search, Tried, without_convergence_warnings
 from sufrep.encoders._choice_problem import Problem, counted_folds, make_problem
 from sufrep.encoders._choice_progress import Progress
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
     from sufrep.encoders._layout import Column, Group
 
 
-# With fewer rows than this, a third of them would be missed: folds are more, or dealt several times.
-_STEADY_ROWS = 2_000
+# Folds of few rows are more, or dealt several times.
 _MOST_REPEATS = 3
 _FEW_FOLDS, _MANY_FOLDS = 3, 10
 
@@ -64,11 +64,14 @@ class SufficientEncoder(CrossFittingEncoder):
     ====================  =================================================================================
 
     Of the candidates whose losses are within a standard error of the smallest (of the difference, paired by
-    row), those of the fewest pieces are taken, and the best of them; dropping the column has none. As the
-    smallest of many losses is flattered by chance, choosing must also gain on rows that did not make the
-    choice: in each fold, with the candidate that is best on the other folds. All that uses the target is
-    cross-fitted in ``fit_transform``, so that no row's columns know its own target, but for the choice
-    itself, which all rows make together.
+    row), those of the fewest pieces are taken, and the best of them; dropping the column has none. With fewer
+    than 2,000 rows the choice among encodings is mostly chance; ``local_fit + mixed_model + low_rank``, which
+    was near the best on all such data that were tried, is then preferred to them, if it gains. As the
+    smallest of many losses is flattered by chance, choosing must else also gain on rows that did not make the
+    choice: in each fold, with the candidate that is best on the other folds.
+
+    All that uses the target is cross-fitted in ``fit_transform``, so that no row's columns know its own
+    target, but for the choice itself, which all rows make together.
 
     Parameters
     ----------
@@ -79,7 +82,7 @@ class SufficientEncoder(CrossFittingEncoder):
         with half of its rounds.
     max_candidates : int or None, default=None
         Most candidates that are tried, in the order above, then pairs and triples; None tries all,
-        20 at most.
+        21 at most.
     max_rows : int, default=100000
         Rows that the choice is made on, those of whole levels drawn at random; the time of a fit is about in
         proportion. With fewer levels, covariates tell them apart more easily, so that a choice on a part of
@@ -272,8 +275,8 @@ class SufficientEncoder(CrossFittingEncoder):
     def _dealing(self, n_rows: int) -> tuple[Any, int]:
         """The folds of so many rows, and how many times they are dealt."""
         if isinstance(self.cv, str):
-            return _MANY_FOLDS if n_rows < _STEADY_ROWS else _FEW_FOLDS, 1
-        times = min(_MOST_REPEATS, -(-_STEADY_ROWS // max(n_rows, 1)))
+            return _MANY_FOLDS if n_rows < STEADY_ROWS else _FEW_FOLDS, 1
+        times = min(_MOST_REPEATS, -(-STEADY_ROWS // max(n_rows, 1)))
         return self.cv, times if isinstance(self.cv, Integral) else 1  # a splitter may not be random
 
     def _join(self, table: Table, factors: Sequence[Factorized], sample_weight: Any) -> None:
