@@ -175,9 +175,10 @@ class Search:
     def best(self, tried: Sequence[Tried]) -> Tried:
         """The fewest pieces whose loss is within a standard error of the smallest, if that one was not luck.
 
-        No encoding has the fewest pieces of all. With few rows, what is safe comes next if it gains at all:
-        nobody chose it. The smallest of many losses is flattered by chance, so choosing must also gain where
-        it cannot be: for the rows of each fold, with the candidate that is best on the other rows
+        No encoding has the fewest pieces of all. With few rows, what is safe comes next, within two standard
+        errors, by which the smallest of so many losses is flattered, and if it gains at all. For the same
+        reason choosing must else also gain where it cannot be: for the rows of each fold, with the candidate
+        that is best on the other rows
         (test_the_gain_of_a_choice_is_that_on_rows_which_did_not_make_it). To ask for more than any gain there
         would drop columns that help, where few rows have large errors.
         """
@@ -188,8 +189,9 @@ class Search:
         if dropped in near:
             return dropped
         if self._knows_what_is_safe():
-            for item in near:
-                if item.candidate == SAFE and self.mean(item.losses) < self.mean(dropped.losses):
+            for item, (gain, error) in zip(tried, gains, strict=True):
+                helps = self.mean(item.losses) < self.mean(dropped.losses)
+                if item.candidate == SAFE and helps and gain <= 2 * error:
                     return item
         if self.gain(dropped.losses, self._chosen_elsewhere(tried))[0] <= 0:
             return dropped
