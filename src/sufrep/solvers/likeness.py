@@ -235,8 +235,6 @@ class _Search:
 def _one_kernel(pairs: _Pairs) -> Singles:
     """The weights of the kernel that explains most, all 0 if none explains enough; (p,)."""
     weights = _first_weights(pairs.first(_FIRST_PAIRS))
-    if not weights.any():
-        return weights
     search, distances = _Search(pairs), pairs.distances
     kernel = _kernel(weights, distances)
     best = search.score(kernel)
