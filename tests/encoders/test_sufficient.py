@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor
@@ -90,7 +89,7 @@ def test_the_learner_is_boosting_by_default():
 
 def test_hidden_states_are_encoded_about_as_well_as_by_the_best_piece():
     sample = simulate("latent_linear", n=2400, p=5, n_latent=3, levels_per_latent=10, seed=2)
-    X, learner = pd.DataFrame(sample.columns()), HistGradientBoostingRegressor(max_iter=40, random_state=0)
+    X, learner = pd.DataFrame(sample.columns()), DecisionTreeRegressor(max_depth=6, random_state=0)
     train, test = np.arange(1200), np.arange(1200, 2400)
 
     def error(encoder: Any) -> float:
@@ -101,6 +100,7 @@ def test_hidden_states_are_encoded_about_as_well_as_by_the_best_piece():
     single = {name: error(kind("group", **own)) for name, (kind, own) in PIECES.items() if name != "states"}
     single["states"] = error(PIECES["states"][0]("group", output="both", n_states=3))
     dropped = error(SufficientEncoder("group", max_candidates=1))
+    # Of three folds: with the default, fewer than 2,000 rows are represented by what is safe.
     chosen = error(SufficientEncoder("group", estimator=learner, cv=3))
     assert chosen < 1.05 * min(single.values()) < 0.9 * dropped
     assert chosen < 0.9 * dropped
@@ -121,6 +121,9 @@ def test_the_report_lists_what_was_tried_in_order_and_marks_one():
     best = report[1 : 1 + len(PIECES)].sort_values("loss", kind="stable")["candidate"].tolist()[:4]
     assert all(set(pieces) <= set(best) for pieces in joined)
     assert report.loc[report["chosen"], "candidate"].tolist() == [" + ".join(encoder.chosen_)]
+    smallest = report.loc[report["loss"].idxmin()]
+    behind = report.loc[report["chosen"], "loss"].item() - smallest["loss"]
+    assert behind < 2 * max(smallest["standard_error"], report.loc[report["chosen"], "standard_error"].item())
     assert report.loc[0, ["gain", "standard_error", "n_columns"]].tolist() == [0, 0, 0]
     new = [name for name in encoder.get_feature_names_out() if name.startswith("shop")]
     assert report.loc[report["chosen"], "n_columns"].item() == len(new) > 0
@@ -264,9 +267,7 @@ def test_a_class_that_a_fold_lacks_does_no_harm(n_rare):
     X, _ = drawn()
     y = (np.arange(len(X)) < n_rare).astype(int)
     encoder = SufficientEncoder("shop", estimator=LogisticRegression(), max_candidates=3).fit(X, y)
-    assert encoder.target_type_ == "binary"
-    assert np.isfinite(encoder.report_["loss"]).all()
-    assert encoder.chosen_ == () or n_rare  # nothing can gain where all rows are of one class
+    assert (encoder.target_type_, encoder.chosen_) == ("binary", ())
 
 
 # Training rows.
