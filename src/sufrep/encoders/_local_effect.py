@@ -10,25 +10,24 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sufrep._frames import Lookup
 from sufrep.encoders._layout import known_columns
-from sufrep.encoders._response_model import ResponseModelEncoder
+from sufrep.encoders._response_model import PredictingEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
 from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
 from sufrep.solvers.normal_scores import normal_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sufrep._arrays import Codes, Columns, Floats
     from sufrep._frames import Factorized, Table
     from sufrep.encoders._layout import Column, Group
-    from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
     from sufrep.solvers.normal_scores import NormalScores
 
 _EFFECT, _FIT = "local_effect", "local_fit"
 
 
-class LocalEffectEncoder(ResponseModelEncoder):
+class LocalEffectEncoder(PredictingEncoder):
     """Represent each level by a function of its own: what the rows of the level that are near tell.
 
     y = f(z) + e_g(z) + noise within level g, with z the covariates, brought to normal scores, f a curve that
@@ -89,7 +88,7 @@ class LocalEffectEncoder(ResponseModelEncoder):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ResponseModelEncoder._parameter_constraints,
+        **PredictingEncoder._parameter_constraints,
         "output": [StrOptions({"effect", "fit", "both"})],
         "max_level_rows": [Interval(Integral, 1, None, closed="left")],
     }
@@ -167,13 +166,16 @@ class LocalEffectEncoder(ResponseModelEncoder):
             for kind in {"effect": [_EFFECT], "fit": [_FIT], "both": [_EFFECT, _FIT]}[self.output]
         ]
 
-    def _given_columns(self, effects: LocalEffects, scores: Floats, codes: Codes) -> list[Floats]:
-        """What rows get for one target."""
-        effect = effects.effects(scores, codes)
-        if self.output == "effect":
-            return [effect]
-        fit = effects.curve.predict(scores) + effect
-        return [fit] if self.output == "fit" else [effect, fit]
+    def _predicted(self, found: Sequence[LocalEffects], scores: Floats, codes: Codes) -> Floats:
+        """What rows get, for each target in turn; (n, n_columns)."""
+        columns = []
+        for effects in found:
+            effect = effects.effects(scores, codes)
+            if self.output != "fit":
+                columns.append(effect)
+            if self.output != "effect":
+                columns.append(effects.curve.predict(scores) + effect)
+        return np.column_stack(columns)
 
     def _look_up(self, table: Table, factors: Sequence[Factorized]) -> list[Lookup]:
         """The effects of each row's level at the row's covariates."""
@@ -184,40 +186,15 @@ class LocalEffectEncoder(ResponseModelEncoder):
         for name, factor in zip(self.representations_, factors, strict=True):
             codes, _ = self._pooled_codes(name, factor)
             scores = self._scores(name, columns, table.n_rows)
-            parts = [self._given_columns(effects, scores, codes) for effects in self.effects_[name]]
-            found.append(Lookup(tuple(names[name]), np.column_stack([*_flat(parts)])))
+            found.append(Lookup(tuple(names[name]), self._predicted(self.effects_[name], scores, codes)))
         return found
 
     def _scores(self, name: str, columns: Columns, n_rows: int) -> Floats:
         maps: NormalScores = self.normal_scores_[name]
         return maps.apply(list(columns)).reshape(n_rows, -1)
 
-    def _cross_fitted(
-        self,
-        full: Floats,
-        name: str,
-        factor: Factorized,
-        columns: Columns,
-        target: Target,
-        weights: Floats | None,
-        folds: Sequence[tuple[Codes, Codes]],
-    ) -> Floats:
-        codes, n_levels = self._pooled_codes(name, factor)
-        counts = (codes >= 0) if weights is None else (codes >= 0) & (weights > 0)
-        scores, wanted = self._scores(name, columns, len(codes)), self._given(target)
-        values = np.zeros_like(full)
-        for train, test in folds:
-            inside = np.asarray(train)[counts[train]]
-            if not len(inside):
-                continue  # nobody is left to learn from
-            own = None if weights is None else weights[inside]
-            parts = []
-            for y in wanted:
-                effects, _ = self._fitted(scores[inside], codes[inside], y[inside], n_levels, own)
-                parts.append(self._given_columns(effects, scores[test], codes[test]))
-            values[test] = np.column_stack([*_flat(parts)])
-        return values
-
-
-def _flat(parts: Sequence[Sequence[Floats]]) -> list[Floats]:
-    return [column for part in parts for column in part]
+    def _outside(
+        self, scores: Floats, codes: Codes, wanted: Floats, n_levels: int, weights: Floats | None
+    ) -> Callable[[Floats, Codes], Floats]:
+        found = [self._fitted(scores, codes, y, n_levels, weights)[0] for y in wanted]
+        return lambda new, levels: self._predicted(found, new, levels)

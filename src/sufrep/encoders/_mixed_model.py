@@ -8,17 +8,16 @@ import numpy as np
 
 from sufrep._frames import Lookup
 from sufrep.encoders._layout import known_columns
-from sufrep.encoders._response_model import ResponseModelEncoder
+from sufrep.encoders._response_model import PredictingEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
 from sufrep.solvers.coefficients import group_grams, shrink_coefficients
 from sufrep.solvers.normal_scores import normal_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sufrep._arrays import Codes, Columns, Floats
     from sufrep._frames import Factorized, Table
-    from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
 
 _ROUNDS = 20
@@ -26,7 +25,7 @@ _ROUNDS = 20
 _ROUNDING = 1e-12
 
 
-class MixedModelEncoder(ResponseModelEncoder):
+class MixedModelEncoder(PredictingEncoder):
     """Represent each level by a regression of its own, drawn to that of all: a linear mixed model.
 
     y = b₀ + Σ_j b_j z_j + noise within level g, with coefficients b ~ N(m, diag τ) over the levels and z the
@@ -115,28 +114,12 @@ class MixedModelEncoder(ResponseModelEncoder):
     def _scores(self, name: str, columns: Columns, n_rows: int) -> Floats:
         return _with_one(self.normal_scores_[name].apply(columns), n_rows)
 
-    def _cross_fitted(
-        self,
-        full: Floats,
-        name: str,
-        factor: Factorized,
-        columns: Columns,
-        target: Target,
-        weights: Floats | None,
-        folds: Sequence[tuple[Codes, Codes]],
-    ) -> Floats:
-        codes, n_levels = self._pooled_codes(name, factor)
-        counts = (codes >= 0) if weights is None else (codes >= 0) & (weights > 0)
-        scores, wanted = self._scores(name, columns, len(codes)), self._given(target)
-        values = np.zeros_like(full)
-        for train, test in folds:
-            inside = np.asarray(train)[counts[train]]
-            if not len(inside):
-                continue  # nobody is left to learn from
-            own = None if weights is None else weights[inside]
-            found, center = _regressions(scores[inside], codes[inside], wanted[:, inside], n_levels, own)
-            values[test] = _fitted(scores[test], np.vstack([found, center])[codes[test]])
-        return values
+    def _outside(
+        self, scores: Floats, codes: Codes, wanted: Floats, n_levels: int, weights: Floats | None
+    ) -> Callable[[Floats, Codes], Floats]:
+        found, center = _regressions(scores, codes, wanted, n_levels, weights)
+        known = np.vstack([found, center])
+        return lambda new, levels: _fitted(new, known[levels])
 
 
 def _with_one(scores: Floats, n_rows: int) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,8 +12,10 @@ from sufrep.encoders._layout import read_covariates
 from sufrep.encoders._target import Target, read_target
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Columns, Floats
-    from sufrep._frames import Table
+    from collections.abc import Callable, Sequence
+
+    from sufrep._arrays import Codes, Columns, Floats
+    from sufrep._frames import Factorized, Table
     from sufrep.encoders._layout import Covariate, Layout
 
 
@@ -55,3 +58,40 @@ class ResponseModelEncoder(CrossFittingEncoder):
         """The target's columns that are predicted; (n_given, n)."""
         chosen = target.columns[-1 if self.target_type_ == "binary" else 0 :]
         return np.array([np.asarray(column, dtype=np.float64) for column in chosen])
+
+
+class PredictingEncoder(ResponseModelEncoder):
+    """Base of those whose columns are predictions of a level's model at the row's own covariates."""
+
+    def _cross_fitted(
+        self,
+        full: Floats,
+        name: str,
+        factor: Factorized,
+        columns: Columns,
+        target: Target,
+        weights: Floats | None,
+        folds: Sequence[tuple[Codes, Codes]],
+    ) -> Floats:
+        """The columns of each row by the models that are fitted outside its fold; 0 where none can be."""
+        codes, n_levels = self._pooled_codes(name, factor)
+        counts = (codes >= 0) if weights is None else (codes >= 0) & (weights > 0)
+        scores, wanted = self._scores(name, columns, len(codes)), self._given(target)
+        values = np.zeros_like(full)
+        for train, test in folds:
+            inside = np.asarray(train)[counts[train]]
+            if len(inside):
+                own = None if weights is None else weights[inside]
+                predict = self._outside(scores[inside], codes[inside], wanted[:, inside], n_levels, own)
+                values[test] = predict(scores[test], codes[test])
+        return values
+
+    @abstractmethod
+    def _scores(self, name: str, columns: Columns, n_rows: int) -> Floats:
+        """The covariates as the model sees them; (n, n_scores)."""
+
+    @abstractmethod
+    def _outside(
+        self, scores: Floats, codes: Codes, wanted: Floats, n_levels: int, weights: Floats | None
+    ) -> Callable[[Floats, Codes], Floats]:
+        """Fit the model to rows; return what others get, given their scores and levels, −1 for none."""

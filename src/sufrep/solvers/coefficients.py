@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sufrep._arrays import Codes, Floats
 
 # Relative change of all spreads below which rounds end.
@@ -50,15 +53,19 @@ def group_grams(columns: Floats, codes: Codes, n_groups: int, weights: Floats | 
     weights : ndarray, shape (n,), optional
         Frequencies.
     """
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(n_groups + 1))
-    columns = columns[order]
-    weighted = columns if weights is None else columns * weights[order, None]
     grams = np.zeros((n_groups, columns.shape[1], columns.shape[1]))
-    for group in np.flatnonzero(np.diff(ends)):
-        part = slice(ends[group], ends[group + 1])
-        grams[group] = weighted[part].T @ columns[part]
+    for group, rows in rows_by_level(codes):
+        own = columns[rows]
+        grams[group] = (own if weights is None else own * weights[rows, None]).T @ own
     return grams
+
+
+def rows_by_level(codes: Codes) -> Iterator[tuple[int, Codes]]:
+    """The rows of each level that has some, in the order of the levels; no code is negative."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    for start, end in pairwise([*starts, len(codes)]):
+        yield int(codes[order[start]]), order[start:end]
 
 
 def shrink_coefficients(

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import nnls
+from scipy.spatial.distance import cdist
+
+from sufrep.solvers.coefficients import rows_by_level
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +87,7 @@ class Likeness:
         found = np.full((len(first), len(second)), self.constant)
         for variance, weights in zip(self.variances, self.weights[:, self.used], strict=True):
             scale = np.sqrt(weights)
-            found += variance * np.exp(-0.5 * _squares(first * scale, second * scale))
+            found += variance * np.exp(-0.5 * cdist(first * scale, second * scale, "sqeuclidean"))
         return found
 
 
@@ -156,15 +159,13 @@ def _draw_pairs(
     scores: Floats, residuals: Floats, codes: Codes, weights: Floats | None, rng: np.random.Generator
 ) -> _Pairs:
     """Pairs of rows of a level, for levels in random order; a row that counts twice is a pair with itself."""
-    order = np.argsort(codes, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(codes[order])) + 1, len(codes))
-    starts = np.append(0, ends[:-1])
+    levels = [rows for _, rows in rows_by_level(codes)]
     most = min(_MOST_PAIRS, _MOST_DISTANCES // max(scores.shape[1], 1))
     first, second, n_found = [], [], 0
     # Levels of one row have no pairs, unless it counts twice.
-    several = np.flatnonzero(ends - starts > (1 if weights is None else 0))
-    for level in rng.permutation(several):
-        rows = order[starts[level] : ends[level]]
+    several = [rows for rows in levels if weights is not None or len(rows) > 1]
+    for level in rng.permutation(len(several)):
+        rows = several[level]
         if len(rows) > _MOST_ROWS:
             rows = rng.choice(rows, _MOST_ROWS, replace=False)
         one, other = np.triu_indices(len(rows), 1 if weights is None else 0)
@@ -294,9 +295,3 @@ def _kernel(weights: Floats | Singles, distances: Singles) -> Singles:
     return np.asarray(
         np.exp(-(np.asarray(weights, dtype=np.float32)[used] @ distances[used])), dtype=np.float32
     )
-
-
-def _squares(first: Floats, second: Floats) -> Floats:
-    """Squared distances of all rows; (n, m)."""
-    sums = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)
-    return np.asarray(np.maximum(sums - 2 * first @ second.T, 0.0))

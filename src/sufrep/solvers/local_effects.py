@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from sufrep.solvers.coefficients import rows_by_level
 from sufrep.solvers.curves import Curve, fit_curve
 from sufrep.solvers.likeness import Likeness, find_likeness, without_extremes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sufrep._arrays import Codes, Floats
 
 # Normal scores at which the curve bends: a standard deviation below the middle, the middle, and one above.
@@ -53,7 +51,7 @@ class LocalEffects:
         found = np.zeros(len(codes))
         inside = np.flatnonzero(codes >= 0)
         used = scores[:, self.likeness.used]
-        for level, places in _by_level(codes[inside]):
+        for level, places in rows_by_level(codes[inside]):
             rows, known = inside[places], self._rows_of(level)
             for start in range(0, len(rows), _BLOCK):
                 part = rows[start : start + _BLOCK]
@@ -105,7 +103,7 @@ def fit_local_effects(
     rng = np.random.default_rng(seed)
     kept, coefficients = [], []
     ends, means = np.zeros(n_levels, dtype=np.int64), np.zeros(n_levels)
-    for level, places in _by_level(codes):
+    for level, places in rows_by_level(codes):
         rows = places
         if len(rows) > max_level_rows:
             rows = np.sort(rng.choice(rows, max_level_rows, replace=False))
@@ -120,11 +118,3 @@ def fit_local_effects(
         ends[level] = len(rows)
     rows = np.concatenate(kept)
     return LocalEffects(curve, likeness, np.cumsum(ends), used[rows], np.concatenate(coefficients)), means
-
-
-def _by_level(codes: Codes) -> Iterator[tuple[int, Codes]]:
-    """The rows of each level that has some, in the order of the levels."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    for start, end in pairwise([*starts, len(codes)]):
-        yield int(codes[order[start]]), order[start:end]
