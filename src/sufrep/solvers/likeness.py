@@ -49,6 +49,8 @@ _FIRST_WEIGHTS = (1.0, 30.0, 1000.0)
 _MOST_CHANGES = 8
 # A kernel that differs less than this between pairs is a constant.
 _LEAST_VARIANCE = 1e-3
+# What scores may differ by with the order of the pairs, in sums of single precision, and for no other reason.
+_ROUNDING = 1e-3
 # Effects explain so much of a residual's variance at most.
 _MOST_EXPLAINED = 0.95
 
@@ -220,14 +222,16 @@ class _Search:
         self._total = float(weights.sum())
         apart = products - np.average(products, weights=weights)
         spread = float(np.sqrt(np.average(apart**2, weights=weights)))
+        if spread < _ROUNDING:  # the kernels before have left nothing
+            apart, spread = np.zeros_like(apart), 1.0
         self._weights = weights.astype(np.float32)
-        self._apart = (weights * apart / (spread or 1.0)).astype(np.float32)
+        self._apart = (weights * apart / spread).astype(np.float32)
 
     def score(self, kernel: Singles) -> float:
         """0 for a kernel by which the products do not rise, or that is a constant."""
-        slope = float(self._apart @ kernel)
-        weighted = self._weights * kernel
-        variance = float(weighted @ kernel) - float(weighted.sum()) ** 2 / self._total
+        apart = kernel - np.float32(self._weights @ kernel / self._total)
+        slope = float(self._apart @ apart)
+        variance = float((self._weights * apart) @ apart)
         if slope <= 0 or variance <= _LEAST_VARIANCE * self._total:
             return 0.0
         return slope**2 / variance
@@ -249,12 +253,19 @@ def _one_kernel(pairs: _Pairs) -> Singles:
                 score = search.score(changed)
                 # One more covariate must explain more by some.
                 changes.append((score - _LEAST * ((new > 0) - (old > 0)), score, j, new))
-        worth, score, j, new = max(changes)
-        if worth <= best:
+        worth, score, j, new = changes[_first_of_the_largest([change[0] for change in changes])]
+        if worth <= best * (1 + _ROUNDING):
             break
         best, weights[j] = score, new
         kernel = _kernel(weights, distances)
-    return weights if best >= _LEAST else np.zeros_like(weights)
+    return weights if best > _LEAST * (1 + _ROUNDING) else np.zeros_like(weights)
+
+
+def _first_of_the_largest(values: Sequence[float]) -> int:
+    """Where the largest value stands, or the first that only rounding sets apart from it."""
+    table = np.asarray(values)
+    largest = table.max()
+    return int(np.argmax(table >= largest - _ROUNDING * abs(largest)))
 
 
 def _next_weights(old: float) -> tuple[float, ...]:
@@ -274,17 +285,18 @@ def _first_weights(pairs: _Pairs) -> Singles:
         for j in range(len(distances))
         for weight in _FIRST_WEIGHTS
     }
+    singles = list(parts)
     scores = {start: search.score(part) for start, part in parts.items()}
-    best = max(scores, key=scores.__getitem__)
+    best = singles[_first_of_the_largest(list(scores.values()))]
     chosen: tuple[tuple[int, float], ...] = (best,)
-    least = scores[best] + _LEAST
     likely = sorted(range(len(distances)), key=lambda j: -max(scores[j, weight] for weight in _FIRST_WEIGHTS))
-    starts = [start for start in parts if start[0] in likely[:_MOST_STARTS]]
-    for one, other in combinations(starts, 2):
-        if one[0] != other[0]:
-            score = search.score(parts[one] * parts[other])
-            if score > least:
-                chosen, least = (one, other), score
+    starts = [start for start in singles if start[0] in likely[:_MOST_STARTS]]
+    twos = [(one, other) for one, other in combinations(starts, 2) if one[0] != other[0]]
+    if twos:
+        together = [search.score(parts[one] * parts[other]) for one, other in twos]
+        place = _first_of_the_largest(together)
+        if together[place] > scores[best] + _LEAST:
+            chosen = twos[place]
     for j, weight in chosen:
         found[j] = weight
     return found
