@@ -50,7 +50,7 @@ _MOST_CHANGES = 8
 # A kernel that differs less than this between pairs is a constant.
 _LEAST_VARIANCE = 1e-3
 # What scores may differ by with the order of the pairs, in sums of single precision, and for no other reason.
-_ROUNDING = 1e-3
+_ROUNDING = 1e-5
 # Effects explain so much of a residual's variance at most.
 _MOST_EXPLAINED = 0.95
 
