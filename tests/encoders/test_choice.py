@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from sufrep import LatentStateEncoder, MeansEncoder
-from sufrep.encoders._candidates import MOST_INDICATORS, PIECES, SAFE, STEADY_ROWS
+from sufrep.encoders._candidates import CHANCE_ROWS, MOST_INDICATORS, PIECES, SAFE
 from sufrep.encoders._choice import Search, Tried
 from sufrep.encoders._choice_problem import Problem
 from sufrep.encoders._whole_levels import whole_levels
@@ -314,11 +314,11 @@ def test_what_is_safe_but_does_not_gain_is_not_preferred():
 
 
 def test_where_rows_are_many_no_candidate_is_preferred():
-    search = searching(n=STEADY_ROWS)
+    search = searching(n=CHANCE_ROWS)
     losses = {name: float(place) for place, name in enumerate(PIECES)}
-    assert SAFE not in [*search.candidates(tried(losses, STEADY_ROWS))]
+    assert SAFE not in [*search.candidates(tried(losses, CHANCE_ROWS))]
     known = {"drop": 9.0, "target": 5.0, " + ".join(SAFE): 5.0}
-    assert search.best(tried(known, STEADY_ROWS)).candidate == ("target",)
+    assert search.best(tried(known, CHANCE_ROWS)).candidate == ("target",)
 
 
 def test_nothing_is_chosen_where_nothing_differs():

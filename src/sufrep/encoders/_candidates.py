@@ -39,10 +39,12 @@ _ALIKE = (
 )
 # Pieces that one encoder gives at once: the value of its ``output``, and the columns of each piece in turn.
 TOGETHER = {"both": ("local_effect", "local_fit")}
-# With fewer rows than this, losses of candidates differ mostly by chance.
+# With fewer rows than this, levels lose much of what they are if a third of the rows is held out.
 STEADY_ROWS = 2_000
-# What few rows are represented by, if losses do not say otherwise: two predictions and a description.
-SAFE: Candidate = ("local_fit", "mixed_model", "low_rank")
+# With fewer than this, losses of candidates differ mostly by chance, and these pieces represent the level if
+# losses do not say otherwise: two predictions and two descriptions.
+CHANCE_ROWS = 1_000
+SAFE: Candidate = ("local_fit", "mixed_model", "low_rank", "states")
 # More indicators than this are not affordable.
 MOST_INDICATORS = 200
 

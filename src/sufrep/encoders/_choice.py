@@ -15,11 +15,11 @@ from threadpoolctl import threadpool_limits
 
 from sufrep._learners import log_losses, make_learner
 from sufrep.encoders._candidates import (
+    CHANCE_ROWS,
     MOST_INDICATORS,
     NEED_COVARIATES,
     PIECES,
     SAFE,
-    STEADY_ROWS,
     TOGETHER,
     Candidate,
     worth_trying,
@@ -113,7 +113,7 @@ class Search:
             yield from (item for item in triples if worth_trying(item) and frozenset(item) not in known)
 
     def _knows_what_is_safe(self) -> bool:
-        return len(self.problem.y) < STEADY_ROWS and set(SAFE) <= {*self.pieces()}
+        return len(self.problem.y) < CHANCE_ROWS and set(SAFE) <= {*self.pieces()}
 
     def _of_size(self, n_pieces: int, tried: Sequence[Tried]) -> list[Tried]:
         """The candidates of so many pieces, the best first."""

@@ -65,11 +65,11 @@ class SufficientEncoder(CrossFittingEncoder):
 
     Of the candidates whose losses are within a standard error of the smallest (of the difference, paired by
     row), those of the fewest pieces are taken, and the best of them; dropping the column has none. With fewer
-    than 2,000 rows the choice among encodings is mostly chance; ``local_fit + mixed_model + low_rank``, which
-    was near the best on all such data that were tried, is then preferred to them, if it gains and is within
-    two standard errors of the smallest. As the smallest of many losses is flattered by chance, choosing must
-    else also gain on rows that did not make the choice: in each fold, with the candidate that is best on the
-    other folds.
+    than 1,000 rows the choice among encodings is mostly chance; two predictions and two descriptions
+    together, ``local_fit + mixed_model + low_rank + states``, are then preferred to them, if they gain and
+    are within two standard errors of the smallest. As the smallest of many losses is flattered by chance,
+    choosing must else also gain on rows that did not make the choice: in each fold, with the candidate that
+    is best on the other folds.
 
     All that uses the target is cross-fitted in ``fit_transform``, so that no row's columns know its own
     target, but for the choice itself, which all rows make together.
