@@ -39,10 +39,8 @@ _ALIKE = (
 )
 # Pieces that one encoder gives at once: the value of its ``output``, and the columns of each piece in turn.
 TOGETHER = {"both": ("local_effect", "local_fit")}
-# With fewer rows than this, levels lose much of what they are if a third of the rows is held out.
-STEADY_ROWS = 2_000
-# With fewer than this, losses of candidates differ mostly by chance, and these pieces represent the level if
-# losses do not say otherwise: two predictions and two descriptions.
+# With fewer rows than this, losses of candidates differ mostly by chance, and levels are represented by these
+# pieces if losses do not say otherwise: two predictions and two descriptions.
 CHANCE_ROWS = 1_000
 SAFE: Candidate = ("local_fit", "mixed_model", "low_rank", "states")
 # More indicators than this are not affordable.

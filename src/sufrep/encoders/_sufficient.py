@@ -12,7 +12,7 @@ from sklearn.base import is_regressor
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from sufrep.encoders._candidates import STEADY_ROWS
+from sufrep.encoders._candidates import CHANCE_ROWS
 from sufrep.encoders._choice import Search, Tried, without_convergence_warnings
 from sufrep.encoders._choice_problem import Problem, counted_folds, make_problem
 from sufrep.encoders._choice_progress import Progress
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from sufrep.encoders._layout import Column, Group
 
 
-# Folds of few rows are more, or dealt several times.
-_MOST_REPEATS = 3
+# Folds of few rows are more, or dealt several times, until so many rows have been held out.
 _FEW_FOLDS, _MANY_FOLDS = 3, 10
+_STEADY_ROWS, _MOST_REPEATS = 2_000, 3
 
 
 class SufficientEncoder(CrossFittingEncoder):
@@ -93,9 +93,9 @@ class SufficientEncoder(CrossFittingEncoder):
         given as ``estimator``.
     cv : "auto", int, splitter or iterable of (train, test), default="auto"
         Folds that candidates are compared on; a splitter sees the rows that the choice is made on. With
-        "auto" there are 3, and with fewer than 2,000 rows 10, because levels of few rows lose too much of
-        what they are with a third of them left out. With an integer and fewer than 2,000 rows they are
-        dealt anew once or twice more, because chance would choose.
+        "auto" there are 3, and with fewer than 1,000 rows 10, because levels of few rows lose too much of
+        what they are with a third of them left out. 3 folds, or as many as are given, are dealt anew once or
+        twice more with fewer than 2,000 rows, because chance would choose.
     verbose : int, default=0
         1 shows progress, 2 in a line for each candidate.
     random_state : int, default=0
@@ -275,9 +275,11 @@ class SufficientEncoder(CrossFittingEncoder):
 
     def _dealing(self, n_rows: int) -> tuple[Any, int]:
         """The folds of so many rows, and how many times they are dealt."""
+        times = min(_MOST_REPEATS, -(-_STEADY_ROWS // max(n_rows, 1)))
         if isinstance(self.cv, str):
-            return _MANY_FOLDS if n_rows < STEADY_ROWS else _FEW_FOLDS, 1
-        times = min(_MOST_REPEATS, -(-STEADY_ROWS // max(n_rows, 1)))
+            if n_rows < CHANCE_ROWS:
+                return _MANY_FOLDS, 1
+            return _FEW_FOLDS, times
         return self.cv, times if isinstance(self.cv, Integral) else 1  # a splitter may not be random
 
     def _join(self, table: Table, factors: Sequence[Factorized], sample_weight: Any) -> None:
