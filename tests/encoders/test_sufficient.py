@@ -35,24 +35,20 @@ def drawn(
 
 
 def folds_of(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Ten folds of fewer than 1,000 rows; three, of fewer than 2,000 dealt twice."""
-    n_folds, seeds = (10, [0]) if n < 1000 else (3, [0, 1] if n < 2000 else [0])
-    return [
-        fold for seed in seeds for fold in KFold(n_folds, shuffle=True, random_state=seed).split(range(n))
-    ]
+    """Three folds, and ten of fewer than 2,000 rows."""
+    return [*KFold(10 if n < 2000 else 3, shuffle=True, random_state=0).split(range(n))]
 
 
 def losses_of(encoder: Any, X: pd.DataFrame, y: np.ndarray, learner: Any = TREE) -> np.ndarray:
     """Squared errors out of fold, of covariates and columns of an encoder, by hand."""
-    total, times = np.zeros(len(X)), np.zeros(len(X))
+    total = np.zeros(len(X))
     for train, test in folds_of(len(X)):
         known, new = X[["a", "b"]].to_numpy()[train], X[["a", "b"]].to_numpy()[test]
         if encoder is not None:
             known = np.hstack([known, encoder.fit_transform(X.iloc[train], y[train])])
             new = np.hstack([new, encoder.transform(X.iloc[test])])
-        total[test] += (learner.fit(known, y[train]).predict(new) - y[test]) ** 2
-        times[test] += 1
-    return total / times
+        total[test] = (learner.fit(known, y[train]).predict(new) - y[test]) ** 2
+    return total
 
 
 # The choice.
@@ -91,10 +87,12 @@ def test_the_learner_is_boosting_by_default():
     assert SufficientEncoder("shop", max_candidates=2).fit(*drawn(level=3.0)).chosen_ == ("target",)
 
 
-def test_hidden_states_are_encoded_about_as_well_as_by_the_best_piece():
-    sample = simulate("latent_linear", n=2400, p=5, n_latent=3, levels_per_latent=10, seed=2)
+# With fewer than 2,000 rows what is safe is preferred, and safety has a price: a single tree uses few columns.
+@pytest.mark.parametrize(("n", "price"), [(1200, 1.15), (2400, 1.05)])
+def test_hidden_states_are_encoded_about_as_well_as_by_the_best_piece(n, price):
+    sample = simulate("latent_linear", n=n + 1200, p=5, n_latent=3, levels_per_latent=10, seed=2)
     X, learner = pd.DataFrame(sample.columns()), DecisionTreeRegressor(max_depth=6, random_state=0)
-    train, test = np.arange(1200), np.arange(1200, 2400)
+    train, test = np.arange(n), np.arange(n, n + 1200)
 
     def error(encoder: Any) -> float:
         known = encoder.fit_transform(X.iloc[train], sample.y[train])
@@ -105,7 +103,7 @@ def test_hidden_states_are_encoded_about_as_well_as_by_the_best_piece():
     single["states"] = error(PIECES["states"][0]("group", output="both", n_states=3))
     dropped = error(SufficientEncoder("group", max_candidates=1))
     chosen = error(SufficientEncoder("group", estimator=learner))
-    assert chosen < 1.05 * min(single.values()) < 0.9 * dropped
+    assert chosen < price * min(single.values()) < 0.9 * dropped
     assert chosen < 0.9 * dropped
 
 
@@ -163,12 +161,10 @@ def test_losses_are_weighted_means_of_learners_with_weights():
     np.testing.assert_allclose(report["loss"], [np.average(total, weights=weights)], rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("cv", "n", "times"), [(3, 240, 3), (3, 1400, 2), ("auto", 1400, 2), (3, 2100, 1), ("auto", 2100, 1)]
-)
-def test_three_folds_of_few_rows_are_dealt_anew(cv, n, times):
+@pytest.mark.parametrize(("n", "times"), [(240, 3), (1400, 2), (2100, 1)])
+def test_folds_of_few_rows_are_dealt_anew_where_their_number_is_given(n, times):
     X, y = drawn(n=n)
-    report = SufficientEncoder("shop", estimator=TREE, max_candidates=1, cv=cv).fit(X, y).report_
+    report = SufficientEncoder("shop", estimator=TREE, max_candidates=1, cv=3).fit(X, y).report_
     rows, total = X[["a", "b"]].to_numpy(), np.zeros(n)
     for seed in range(times):
         for train, test in KFold(3, shuffle=True, random_state=seed).split(rows):

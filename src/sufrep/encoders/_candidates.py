@@ -41,7 +41,7 @@ _ALIKE = (
 TOGETHER = {"both": ("local_effect", "local_fit")}
 # With fewer rows than this, losses of candidates differ mostly by chance, and levels are represented by these
 # pieces if losses do not say otherwise: two predictions and two descriptions.
-CHANCE_ROWS = 1_000
+CHANCE_ROWS = 2_000
 SAFE: Candidate = ("local_fit", "mixed_model", "low_rank", "states")
 # More indicators than this are not affordable.
 MOST_INDICATORS = 200

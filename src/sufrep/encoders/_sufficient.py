@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from sufrep.encoders._layout import Column, Group
 
 
-# Folds of few rows are more, or dealt several times, until so many rows have been held out.
+# Folds of few rows are more, or dealt several times.
 _FEW_FOLDS, _MANY_FOLDS = 3, 10
-_STEADY_ROWS, _MOST_REPEATS = 2_000, 3
+_MOST_REPEATS = 3
 
 
 class SufficientEncoder(CrossFittingEncoder):
@@ -65,11 +65,11 @@ class SufficientEncoder(CrossFittingEncoder):
 
     Of the candidates whose losses are within a standard error of the smallest (of the difference, paired by
     row), those of the fewest pieces are taken, and the best of them; dropping the column has none. With fewer
-    than 1,000 rows the choice among encodings is mostly chance; two predictions and two descriptions
-    together, ``local_fit + mixed_model + low_rank + states``, are then preferred to them, if they gain and
-    are within two standard errors of the smallest. As the smallest of many losses is flattered by chance,
-    choosing must else also gain on rows that did not make the choice: in each fold, with the candidate that
-    is best on the other folds.
+    than 2,000 rows the choice among encodings is mostly chance; where dropping is not chosen, two predictions
+    and two descriptions together, ``local_fit + mixed_model + low_rank + states``, are then preferred, unless
+    they are more than two standard errors behind the smallest, or one behind dropping. As the smallest of
+    many losses is flattered by chance, choosing must else also gain on rows that did not make the choice: in
+    each fold, with the candidate that is best on the other folds.
 
     All that uses the target is cross-fitted in ``fit_transform``, so that no row's columns know its own
     target, but for the choice itself, which all rows make together.
@@ -93,9 +93,9 @@ class SufficientEncoder(CrossFittingEncoder):
         given as ``estimator``.
     cv : "auto", int, splitter or iterable of (train, test), default="auto"
         Folds that candidates are compared on; a splitter sees the rows that the choice is made on. With
-        "auto" there are 3, and with fewer than 1,000 rows 10, because levels of few rows lose too much of
-        what they are with a third of them left out. 3 folds, or as many as are given, are dealt anew once or
-        twice more with fewer than 2,000 rows, because chance would choose.
+        "auto" there are 3, and with fewer than 2,000 rows 10, because levels of few rows lose too much of
+        what they are with a third of them left out. With an integer and fewer than 2,000 rows they are
+        dealt anew once or twice more, because chance would choose.
     verbose : int, default=0
         1 shows progress, 2 in a line for each candidate.
     random_state : int, default=0
@@ -275,11 +275,9 @@ class SufficientEncoder(CrossFittingEncoder):
 
     def _dealing(self, n_rows: int) -> tuple[Any, int]:
         """The folds of so many rows, and how many times they are dealt."""
-        times = min(_MOST_REPEATS, -(-_STEADY_ROWS // max(n_rows, 1)))
         if isinstance(self.cv, str):
-            if n_rows < CHANCE_ROWS:
-                return _MANY_FOLDS, 1
-            return _FEW_FOLDS, times
+            return _MANY_FOLDS if n_rows < CHANCE_ROWS else _FEW_FOLDS, 1
+        times = min(_MOST_REPEATS, -(-CHANCE_ROWS // max(n_rows, 1)))
         return self.cv, times if isinstance(self.cv, Integral) else 1  # a splitter may not be random
 
     def _join(self, table: Table, factors: Sequence[Factorized], sample_weight: Any) -> None:
