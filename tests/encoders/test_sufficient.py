@@ -87,7 +87,7 @@ def test_the_learner_is_boosting_by_default():
     assert SufficientEncoder("shop", max_candidates=2).fit(*drawn(level=3.0)).chosen_ == ("target",)
 
 
-# With fewer than 2,000 rows what is safe is preferred, and safety has a price: a single tree uses few columns.
+# With fewer than 2,000 rows what is safe is preferred, which has a price: a single tree uses few columns.
 @pytest.mark.parametrize(("n", "price"), [(1200, 1.15), (2400, 1.05)])
 def test_hidden_states_are_encoded_about_as_well_as_by_the_best_piece(n, price):
     sample = simulate("latent_linear", n=n + 1200, p=5, n_latent=3, levels_per_latent=10, seed=2)

@@ -186,20 +186,22 @@ class Search:
         """
         dropped = tried[0]
         smallest = self._smallest(tried, np.ones(len(dropped.losses), dtype=bool))
-        gains = [self.gain(item.losses, smallest.losses) for item in tried]
-        near = [item for item, (gain, error) in zip(tried, gains, strict=True) if gain <= error]
-        before = self.mean(dropped.losses)
-        if dropped in near or gains[0][0] <= _ROUNDING * before:
+        near = [item for item in tried if self._is_within(1, item, smallest)]
+        gain, _ = self.gain(dropped.losses, smallest.losses)
+        if dropped in near or gain <= _ROUNDING * self.mean(dropped.losses):
             return dropped
-        safe = SAFE if self._knows_what_is_safe() else None
-        for item, (gain, error) in zip(tried, gains, strict=True):
-            if item.candidate == safe and gain <= 2 * error:
-                behind, error = self.gain(item.losses, dropped.losses)
-                if behind <= error:
-                    return item
+        preferred = [item for item in tried if item.candidate == SAFE and self._knows_what_is_safe()]
+        for item in preferred:
+            if self._is_within(2, item, smallest) and self._is_within(1, item, dropped):
+                return item
         if self.gain(dropped.losses, self._chosen_elsewhere(tried))[0] <= 0:
             return dropped
         return min(near, key=lambda item: (len(item.candidate), self.mean(item.losses)))
+
+    def _is_within(self, n_errors: float, item: Tried, other: Tried) -> bool:
+        """Whether a candidate is so many standard errors behind another at most."""
+        behind, error = self.gain(item.losses, other.losses)
+        return behind <= n_errors * error
 
     def _chosen_elsewhere(self, tried: Sequence[Tried]) -> Floats:
         """The loss of each row with the candidate that is best on the rows of other folds; (n,)."""
