@@ -81,8 +81,8 @@ class LocalEffectEncoder(PredictingEncoder):
     >>> X, sold = np.column_stack([shop, day]), season + rng.normal(size=3000)
     >>> encoder = LocalEffectEncoder(group=0)
     >>> effect = encoder.fit_transform(X, sold)[:, 1]
-    >>> bool(np.corrcoef(effect, season)[0, 1] > 0.8)
-    True
+    >>> round(float(np.corrcoef(effect, season)[0, 1]), 1)
+    0.9
     >>> encoder.effects_["x0"][0].likeness.weights
     array([[3.]])
     """

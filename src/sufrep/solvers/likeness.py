@@ -130,7 +130,7 @@ def find_likeness(
     weights : ndarray, shape (n,), optional
         Frequencies.
     seed : int, default=0
-        Of the draw of pairs, where there are more than 500,000.
+        Of the draws: of 50 rows from levels with more, and of levels where there are more than 500,000 pairs.
     """
     none = Likeness(0.0, np.empty(0), np.empty((0, scores.shape[1])), 1.0)
     if not len(residuals):
