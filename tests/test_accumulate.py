@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from sufrep import _accumulate
 from sufrep._accumulate import Sums, accumulate
-from sufrep._levels import as_levels
+from sufrep.representation import as_levels
 from sufrep.errors import InfiniteValueError
 from sufrep.moments import GroupMoments
 

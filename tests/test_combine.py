@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sufrep._combine import part_removed, pooled, ratio, sum_by
+from sufrep._accumulate import part_removed, pooled, ratio, sum_by
 
 # A slow machine breaks no law.
 law = settings(deadline=None, max_examples=100)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sufrep._levels import as_levels, level_label, sort_levels
+from sufrep.representation import as_levels, level_label, sort_levels
 
 # A slow machine breaks no law.
 law = settings(deadline=None, max_examples=100)

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sufrep._levels import as_levels, sort_levels
+from sufrep.representation import as_levels, sort_levels
 from sufrep.errors import InfiniteValueError, LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.moments import GroupMoments
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from sufrep._levels import as_levels
+from sufrep.representation import as_levels
 from sufrep.representation import Representation
 
 # A slow machine breaks no law.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sufrep._combine import ratio, remainder
 from sufrep.errors import InfiniteValueError
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ _READ = 1 << 13
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """The fields of :class:`sufrep.GroupMoments` that come from rows, for levels without rows too."""
+    """The fields of :class:`sufrep.GroupMoments` that come from rows; levels without rows included."""
 
     count: Codes
     weight: Floats
@@ -55,7 +54,7 @@ def accumulate(
 
 
 def _bins(codes: Codes, weights: Floats | None, n_levels: int) -> Codes:
-    """Send rows that do not count to a bin of their own behind the levels."""
+    """Assign rows that do not count to an extra bin after the levels."""
     out = codes < 0
     if weights is not None:
         out |= weights == 0
@@ -65,8 +64,8 @@ def _bins(codes: Codes, weights: Floats | None, n_levels: int) -> Codes:
 class _Accumulator:
     """Running sums of deviations from a pivot.
 
-    Raw sums lose their digits when a mean is large beside its spread (timestamps, prices). For means
-    one pivot a column is enough; sums of squares need one a level, for levels may lie far apart:
+    Raw sums lose their digits if a mean is large compared with its spread (timestamps, prices). For means
+    one pivot per column is enough; sums of squares need one per level, because levels may lie far apart:
     test_moments_far_from_zero, test_levels_far_apart_keep_their_spread.
     """
 
@@ -167,7 +166,7 @@ class _Accumulator:
             weight,
             observed.T.copy(),
             mean.T.copy(),
-            squares.T.copy(),
+            squares.sum(axis=1),
             complete_weight,
             complete_mean.T.copy(),
             scatter,
@@ -204,3 +203,15 @@ class _Accumulator:
                 pivots[j] = 0.0
                 pivots[j, self.bins[seen]] = column[seen]
         return pivots
+
+
+def remainder(weight: Floats, part: Floats) -> Floats:
+    """Weight that is left when a part is taken away; of 0.1 + 0.2 − 0.3, nothing."""
+    rest = weight - part
+    return np.where(rest > 1e-12 * weight, rest, 0.0)
+
+
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Quotient, 0 where the denominator is."""
+    whole = np.broadcast_to(denominator, numerator.shape)
+    return np.divide(numerator, whole, out=np.zeros_like(numerator), where=whole > 0)

@@ -1,4 +1,4 @@
-"""Group moments: all that most encoders need to know of the data."""
+"""Group moments: all that most encoders need to know about the data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from sufrep._accumulate import accumulate
-from sufrep._combine import difference, merge, ratio
-from sufrep._levels import as_levels, is_null, sort_levels
+from sufrep._accumulate import accumulate, ratio, remainder
 from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
+from sufrep.representation import as_levels, is_null, sort_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,27 +32,28 @@ class SecondMoments(NamedTuple):
 class GroupMoments:
     """Count, mean and pooled scatter of the covariates within every level of one column.
 
-    Moments of disjoint samples add up (``a + b``) and take apart (``a - b``), which is why one pass
+    Moments of disjoint samples add up (``a + b``) and can be subtracted (``a - b``), which is why one pass
     serves chunks, workers, folds and engines alike.
 
     Parameters
     ----------
     levels : ndarray of object, shape (n_levels,)
-        Levels that have at least one row, in the order of :func:`sufrep._levels.sort_levels`.
+        Levels that have at least one row, in the order of :func:`sufrep.representation.sort_levels`.
     covariates : tuple of str
         Names of the covariates.
     count : ndarray of int, shape (n_levels,)
-        Rows of positive weight.
+        Number of rows with positive weight.
     weight : ndarray, shape (n_levels,)
-        Their total weight; weights are frequencies, so a weight of 2 is a row that came twice.
+        Their total weight. Weights are frequencies: a row with weight 2 counts as two rows.
     observed : ndarray, shape (n_levels, n_covariates)
-        The weight of the rows in which the covariate is not null.
+        Total weight of the rows in which the covariate is not null.
     mean : ndarray, shape (n_levels, n_covariates)
         Mean over those rows, NaN where there are none.
-    squares : ndarray, shape (n_levels, n_covariates), or None
-        Sum of squared deviations from ``mean`` over those rows (``order=2``).
+    squares : ndarray, shape (n_covariates,), or None
+        Sum of squared deviations over those rows, each from the mean of its own level, pooled over the
+        levels (``order=2``).
     complete_weight : ndarray, shape (n_levels,), or None
-        Weight of the rows without any null (``order=2``).
+        Total weight of the rows without any null (``order=2``).
     complete_mean : ndarray, shape (n_levels, n_covariates), or None
         Mean over the rows without any null, 0 where there are none (``order=2``).
     scatter : ndarray, shape (n_covariates, n_covariates), or None
@@ -91,7 +91,7 @@ class GroupMoments:
         order: Literal[1, 2] = 2,
         covariates: Sequence[str] | None = None,
     ) -> Self:
-        """Moments of rows whose levels are given one by one; see `from_columns` for the fast way.
+        """Compute the moments of rows whose levels are given one by one; `from_columns` is the fast way.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class GroupMoments:
         weights: Floats | None = None,
         order: Literal[1, 2] = 2,
     ) -> Self:
-        """Moments in one pass over columns that stay where they are.
+        """Compute the moments in one pass over columns, which are not copied.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class GroupMoments:
         covariates : sequence of str
             Names of the columns.
         weights : ndarray, shape (n,), optional
-            Frequencies; rows of weight zero are absent.
+            Frequencies; rows with weight zero are ignored.
         order : {1, 2}
             1 for counts and means only.
 
@@ -170,53 +170,40 @@ class GroupMoments:
 
     @property
     def order(self) -> Literal[1, 2]:
-        """2 where scatter and squares are held, else 1."""
+        """2 if second moments are held, else 1."""
         return 1 if self.scatter is None else 2
 
     @property
     def total_weight(self) -> float:
-        """Weight of all rows."""
+        """Total weight of all rows."""
         return float(self.weight.sum())
 
     def overall_mean(self) -> Floats:
         """Mean of each covariate over all its observed rows, 0 for one that is null everywhere; (p,)."""
         total = np.where(self.observed > 0, self.observed * self.mean, 0.0).sum(axis=0)
-        observed = self.observed.sum(axis=0)
-        return ratio(total, observed)
+        return ratio(total, self.observed.sum(axis=0))
 
     def filled_mean(self) -> Floats:
         """``mean`` with the overall mean where a level has no value of a covariate; (n_levels, p)."""
         filled: Floats = np.where(self.observed > 0, self.mean, self.overall_mean())
         return filled
 
-    def variance(self) -> Floats:
-        """Variance of each covariate within each level (n_levels, p), NaN below two rows."""
-        squares = self.require_order_two().squares
-        freedom = self.observed - 1
-        return np.divide(squares, freedom, out=np.full_like(squares, np.nan), where=freedom > 0)
-
     def require_order_two(self) -> SecondMoments:
-        """Return the tables of order 2, or say that they are missing."""
+        """Return the tables of order 2, or raise an error if they are missing."""
         tables = (self.squares, self.complete_weight, self.complete_mean, self.scatter)
         if any(table is None for table in tables):
             raise MomentsMismatchError(
-                "Second moments are asked of moments of order 1.", "build them with order=2."
+                "Second moments were requested from moments of order 1.", "build them with order=2."
             )
         return SecondMoments(*tables)  # type: ignore[arg-type]
 
-    def leave_one_out(
-        self,
-        codes: Codes,
-        columns: Columns,
-        weights: Floats | None = None,
-    ) -> Floats:
+    def leave_one_out(self, codes: Codes, columns: Columns, weights: Floats | None = None) -> Floats:
         """Mean of each row's level without the row itself.
 
         Parameters
         ----------
         codes : ndarray of int, shape (n,)
-            Position of each row's level in ``levels``, which may be fewer than those of `from_columns`:
-            levels without a row are dropped. −1 for rows of no level.
+            Position of each row's level in ``levels``, −1 for rows without a level.
         columns : sequence of ndarray, each of shape (n,)
             The covariates of rows that are part of these moments.
         weights : ndarray, shape (n,), optional
@@ -249,7 +236,8 @@ class GroupMoments:
         common = np.flatnonzero(~rare)
         assignment = np.full(self.n_levels, len(common))
         assignment[common] = np.arange(len(common))
-        return merge([self], assignment, as_levels([*self.levels[common], level]))
+        merged: Self = _merge([self], assignment, as_levels([*self.levels[common], level]))
+        return merged
 
     def expand(self, covariates: Sequence[str]) -> Self:
         """Add covariates that were 0 in every row so far; ``covariates`` names all, in their new order."""
@@ -266,15 +254,15 @@ class GroupMoments:
             observed=widen(self.observed, self.weight[:, None]),
             mean=widen(self.mean),
         )
-        if self.squares is None or self.complete_mean is None or self.scatter is None:
+        if self.order == 1:
             return wider
-        scatter = np.zeros((len(covariates), len(covariates)))
-        scatter[np.ix_(old, old)] = self.scatter
-        squares, complete_mean = widen(self.squares), widen(self.complete_mean)
-        return replace(wider, squares=squares, complete_mean=complete_mean, scatter=scatter)
+        second = self.require_order_two()
+        scatter, squares = np.zeros((len(covariates), len(covariates))), np.zeros(len(covariates))
+        scatter[np.ix_(old, old)], squares[old] = second.scatter, second.squares
+        return replace(wider, squares=squares, complete_mean=widen(second.complete_mean), scatter=scatter)
 
     def select(self, positions: Sequence[int]) -> Self:
-        """Only some covariates; complete rows stay those that are complete in all."""
+        """Keep only some covariates; complete rows stay those that are complete in all."""
         chosen = list(positions)
         part = replace(
             self,
@@ -282,74 +270,194 @@ class GroupMoments:
             observed=self.observed[:, chosen],
             mean=self.mean[:, chosen],
         )
-        if self.squares is None or self.complete_mean is None or self.scatter is None:
+        if self.order == 1:
             return part
+        second = self.require_order_two()
         return replace(
             part,
-            squares=self.squares[:, chosen],
-            complete_mean=self.complete_mean[:, chosen],
-            scatter=self.scatter[np.ix_(chosen, chosen)],
+            squares=second.squares[chosen],
+            complete_mean=second.complete_mean[:, chosen],
+            scatter=second.scatter[np.ix_(chosen, chosen)],
         )
 
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, GroupMoments):
             return NotImplemented
-        self._check_like(other)
+        self._check_compatible(other)
         levels = self.levels
         if not np.array_equal(levels, other.levels):
             levels = sort_levels({*self.levels.tolist(), *other.levels.tolist()})
         assignment = np.concatenate([_positions(levels, self.levels), _positions(levels, other.levels)])
-        return merge([self, other], assignment, levels)
+        merged: Self = _merge([self, other], assignment, levels)
+        return merged
 
     def __sub__(self, other: Self) -> Self:
         if not isinstance(other, GroupMoments):
             return NotImplemented
-        self._check_like(other)
+        self._check_compatible(other)
         rows = _positions(self.levels, other.levels)
         fewer, lighter = self.count[rows] < other.count, self.weight[rows] < (1 - 1e-9) * other.weight
         if (rows < 0).any() or fewer.any() or lighter.any():
             raise MomentsMismatchError(
-                "The moments taken away hold rows that the others do not.",
+                "The moments to subtract contain rows that are not part of the others.",
                 "subtract the moments of a part of the rows from those of all of them.",
             )
-        part = other._each_level(lambda table: _lay_out(table, rows, self.n_levels), self.levels)
-        rest = difference(self, part)
+        part = other._map_levels(lambda table: _scatter_rows(table, rows, self.n_levels), self.levels)
+        rest: Self = _difference(self, part)
         return rest._where(rest.count > 0)
 
     def _where(self, keep: Mask) -> Self:
-        """Only the levels marked in ``keep`` (n_levels,); the others must be empty."""
-        return self._each_level(lambda table: table[keep], self.levels[keep])
+        """Keep only the levels marked in ``keep`` (n_levels,); the others must be empty."""
+        return self._map_levels(lambda table: table[keep], self.levels[keep])
 
-    def _each_level(self, change: Callable[[Array], Array], levels: Levels) -> Self:
+    def _map_levels(self, change: Callable[[Array], Array], levels: Levels) -> Self:
         """Apply ``change`` to every table that has a row for each level."""
         tables = {name: getattr(self, name) for name in _LEVEL_TABLES}
         changed: dict[str, Any] = {name: change(table) for name, table in tables.items() if table is not None}
         return replace(self, levels=levels, **changed)
 
-    def _check_like(self, other: Self) -> None:
+    def _check_compatible(self, other: Self) -> None:
         if self.covariates != other.covariates or self.order != other.order:
             raise MomentsMismatchError(
-                f"Moments of {self._kind()} and of {other._kind()} do not fit together.",
+                f"Moments of {self._description()} cannot be combined with moments of "
+                f"{other._description()}.",
                 "build both from the same covariates, in the same order, with the same `order`.",
             )
 
-    def _kind(self) -> str:
+    def _description(self) -> str:
         return f"order {self.order} of covariates {', '.join(self.covariates) or '(none)'}"
 
 
-_LEVEL_TABLES = ("count", "weight", "observed", "mean", "squares", "complete_weight", "complete_mean")
+_LEVEL_TABLES = ("count", "weight", "observed", "mean", "complete_weight", "complete_mean")
 
 
 def _positions(levels: Levels, some: Levels) -> Codes:
-    """Position of each of ``some`` in ``levels``, −1 where it is not there."""
+    """Position of each of ``some`` in ``levels``, −1 for those that are not there."""
     if levels is some:
         return np.arange(len(levels))
     position = {level: row for row, level in enumerate(levels.tolist())}
     return np.fromiter((position.get(level, -1) for level in some.tolist()), dtype=np.intp)
 
 
-def _lay_out(table: Array, rows: Codes, n_levels: int) -> Array:
-    """Put the rows of a table where ``rows`` says, zeros elsewhere."""
+def _scatter_rows(table: Array, rows: Codes, n_levels: int) -> Array:
+    """Put row i of ``table`` at position ``rows[i]`` of a table of zeros."""
     wide = np.zeros((n_levels, *table.shape[1:]), dtype=table.dtype)
     wide[rows] = table
     return wide
+
+
+# Chan, Golub and LeVeque's update, in both directions. All tables are (n_levels, n_columns). Differences of
+# means are averaged, not the means themselves, which keeps the digits of values far from zero
+# (test_merged_moments_far_from_zero).
+
+
+def _merge(parts: Sequence[GroupMoments], assignment: Codes, levels: Levels) -> Any:
+    """Stack the levels of all parts, and pool those that ``assignment`` sends to the same of ``levels``."""
+
+    def stacked(name: str) -> Array:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    def total(table: Array) -> Array:
+        return _sum_by(assignment, table, len(levels))
+
+    observed = stacked("observed")
+    cells = _pool_means(assignment, len(levels), observed, stacked("mean"))
+    merged = replace(
+        parts[0],
+        levels=levels,
+        count=total(stacked("count")),
+        weight=total(stacked("weight")),
+        observed=cells.weight,
+        mean=np.where(cells.weight > 0, cells.mean, np.nan),
+    )
+    if merged.order == 1:
+        return merged
+    second = [part.require_order_two() for part in parts]
+    complete_mean = stacked("complete_mean")
+    weight = _repeat_columns(stacked("complete_weight"), complete_mean)
+    complete = _pool_means(assignment, len(levels), weight, complete_mean)
+    return replace(
+        merged,
+        squares=sum(part.squares for part in second) + (observed * cells.between**2).sum(axis=0),
+        complete_weight=total(stacked("complete_weight")),
+        complete_mean=complete.mean,
+        scatter=sum(part.scatter for part in second) + (complete.between * weight).T @ complete.between,
+    )
+
+
+def _difference(whole: Any, part: GroupMoments) -> Any:
+    """Moments of the rows of ``whole`` that are not in ``part``; both have the same levels."""
+    cells = _remove_part(whole.observed, whole.mean, part.observed, part.mean)
+    rest = replace(
+        whole,
+        count=whole.count - part.count,
+        weight=remainder(whole.weight, part.weight),
+        observed=cells.weight,
+        mean=np.where(cells.weight > 0, cells.mean, np.nan),
+    )
+    if whole.order == 1:
+        return rest
+    more, less = whole.require_order_two(), part.require_order_two()
+    complete = _remove_part(
+        _repeat_columns(more.complete_weight, more.complete_mean),
+        more.complete_mean,
+        _repeat_columns(less.complete_weight, less.complete_mean),
+        less.complete_mean,
+    )
+    between = (cells.factor * cells.between**2).sum(axis=0)
+    return replace(
+        rest,
+        squares=np.maximum(more.squares - less.squares - between, 0.0),
+        complete_weight=remainder(more.complete_weight, less.complete_weight),
+        complete_mean=complete.mean,
+        scatter=more.scatter - less.scatter - (complete.between * complete.factor).T @ complete.between,
+    )
+
+
+class _PooledMeans(NamedTuple):
+    """Several means merged into one."""
+
+    weight: Floats
+    mean: Floats
+    between: Floats  # difference of each given mean from the one it was merged into, in the order given
+
+
+class _RemainingMeans(NamedTuple):
+    """Means of what is left after a part was removed."""
+
+    weight: Floats
+    mean: Floats
+    between: Floats  # difference of the whole from the part that was removed
+    factor: Floats  # multiplies the square of `between` to give the sum of squares between the two parts
+
+
+def _pool_means(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) -> _PooledMeans:
+    """Pool means, of weight zero where there is none, by the level that each row is assigned to."""
+    usable = weight > 0
+    pivot = np.zeros((n_levels, mean.shape[1]))
+    rows, columns = np.nonzero(usable)
+    pivot[assignment[rows], columns] = mean[rows, columns]
+    apart = np.where(usable, mean - pivot[assignment], 0.0)
+    total = _sum_by(assignment, weight, n_levels)
+    shift = ratio(_sum_by(assignment, weight * apart, n_levels), total)
+    return _PooledMeans(total, pivot + shift, np.where(usable, apart - shift[assignment], 0.0))
+
+
+def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
+    """Weight and mean of what is left of a whole when a part of it is removed."""
+    rest = remainder(weight, part_weight)
+    between = np.where((part_weight > 0) & (weight > 0), mean - part_mean, 0.0)
+    moved = mean + between * ratio(part_weight, rest)
+    return _RemainingMeans(rest, np.where(rest > 0, moved, 0.0), between, weight * ratio(part_weight, rest))
+
+
+def _sum_by(assignment: Codes, table: Array, n_levels: int) -> Array:
+    """Sum the rows of ``table`` that are assigned to the same level."""
+    total = np.zeros((n_levels, *table.shape[1:]), dtype=table.dtype)
+    np.add.at(total, assignment, table)
+    return total
+
+
+def _repeat_columns(weight: Floats, like: Floats) -> Floats:
+    """Repeat one weight per level (n_levels,) for every column of ``like`` (n_levels, n_columns)."""
+    return np.repeat(weight[:, None], like.shape[1], axis=1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 
 from sufrep import FisherEncoder, errors
-from sufrep.encoders._fisher import shared_ranks
+from sufrep.encoders._classical import shared_ranks
 
 
 def ranks(levels: Any, y: Any, **parameters: Any) -> dict[Any, list[float]]:

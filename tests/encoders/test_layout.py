@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sufrep import MeansEncoder, make_encoder
 from sufrep._frames import ArrayTable, FrameTable
 from sufrep.encoders import NoGroupWarning
-from sufrep.encoders._layout import (
+from sufrep.encoders._inputs import (
     MOST_SHARES,
     Covariate,
     Layout,

@@ -15,7 +15,7 @@ from scipy import sparse
 from sufrep import MeansEncoder, Representation, make_encoder
 from sufrep._frames import FrameTable
 from sufrep.encoders import METHODS, UnseenLevelsWarning
-from sufrep.encoders._reading import check_length, check_weights, look_up, read_group
+from sufrep.encoders._inputs import check_length, check_weights, look_up, read_factor
 from sufrep.errors import (
     ColumnNameError,
     GroupValueError,
@@ -55,7 +55,7 @@ def make(library, **changes):
 )
 @every_library
 def test_null_is_a_level_or_none_as_missing_says(library, missing, codes, levels):
-    factor = read_group(FrameTable.from_native(FRAMES[library]), [0], missing)
+    factor = read_factor(FrameTable.from_native(FRAMES[library]), [0], missing)
     assert (factor.codes.tolist(), factor.levels.tolist()) == (codes, levels)
 
 
@@ -233,7 +233,7 @@ def test_some_unseen_rows_are_nothing_to_wonder_about():
 
 def test_rows_are_looked_up_by_their_level():
     table = Representation.from_values(["a", "b"], [[0.0], [4.0]], ["size"], weight=[3.0, 1.0])
-    factor = read_group(FrameTable.from_native(FRAMES["polars"]), [0], "prior")
+    factor = read_factor(FrameTable.from_native(FRAMES["polars"]), [0], "prior")
     assert look_up(table, factor, ("size",), "zipcode", "prior").taken().ravel().tolist() == [4, 0, 1, 4]
 
 

@@ -17,13 +17,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sufrep._frames._factorize import (
-    Factorized,
+    Factor,
     cross,
     factorize_numbers,
     factorize_objects,
     factorize_series,
 )
-from sufrep._levels import sort_levels
+from sufrep.representation import sort_levels
 from sufrep.errors import GroupValueError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def naive(values: Sequence[Any]) -> tuple[list[int], list[Any]]:
     return [-1 if none else levels.index(value) for value, none in zip(values, null, strict=True)], levels
 
 
-def found(factor: Factorized) -> tuple[list[int], list[Any]]:
+def found(factor: Factor) -> tuple[list[int], list[Any]]:
     return factor.codes.tolist(), factor.levels.tolist()
 
 

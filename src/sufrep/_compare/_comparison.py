@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sufrep.encoders import GroupEncoder
-    from sufrep.encoders._layout import Group
+    from sufrep.encoders._inputs import Group
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 

@@ -9,19 +9,19 @@ import numpy as np
 
 from sufrep._compare._target import TASKS, read_values, target_notes
 from sufrep._frames import is_frame
-from sufrep._levels import level_label
-from sufrep._warnings import IdColumnWarning, warn
+from sufrep.representation import level_label
+from sufrep.errors import IdColumnWarning, warn
 from sufrep.encoders import ToNumbers
-from sufrep.encoders._layout import resolve_layout
-from sufrep.encoders._reading import check_length, read_group, read_table
+from sufrep.encoders._inputs import resolve_layout
+from sufrep.encoders._inputs import check_length, read_factor, read_table
 from sufrep.errors import InvalidParameterError, OneLevelError, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sufrep._arrays import Array, Codes, Levels
-    from sufrep._frames import Factorized, Table
-    from sufrep.encoders._layout import Column, Group, Layout
+    from sufrep._frames import Factor, Table
+    from sufrep.encoders._inputs import Column, Group, Layout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,9 +128,9 @@ def read_problem(X: Any, y: Any, group: Group | list[Group] | None, task: str) -
     )
 
 
-def _largest(table: Table, layout: Layout) -> tuple[int, Factorized]:
+def _largest(table: Table, layout: Layout) -> tuple[int, Factor]:
     """The group with most levels, at least two: its place among the groups, and its levels."""
-    factors = [read_group(table, positions, "level") for positions in layout.groups]
+    factors = [read_factor(table, positions, "level") for positions in layout.groups]
     place = int(np.argmax([len(factor.levels) for factor in factors]))
     levels = factors[place].levels
     if len(levels) < 2:

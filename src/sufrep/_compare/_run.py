@@ -12,7 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
+from sufrep._sklearn import take_rows
 from threadpoolctl import threadpool_limits
 
 from sufrep._compare._methods import MOST_CELLS, make_steps, n_cells
@@ -149,7 +149,7 @@ class _Encoded:
 
 def take_rows(X: Any, rows: Any) -> Any:
     """Some rows of a frame or an array."""
-    return X.take(rows) if hasattr(X, "combine_chunks") else _safe_indexing(X, rows)
+    return X.take(rows) if hasattr(X, "combine_chunks") else take_rows(X, rows)
 
 
 def _judge(plan: Plan, encoded: _Encoded, split: Split, method: str, model: str, learner: Any) -> Outcome:

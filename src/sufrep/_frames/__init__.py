@@ -1,15 +1,22 @@
-"""Tables of every kind behind one interface; the only place that knows narwhals."""
+"""Tables of every kind behind one interface; the only package that knows narwhals."""
 
 from __future__ import annotations
 
-from sufrep._frames._array import ArrayTable
-from sufrep._frames._factorize import Factorized, cross
-from sufrep._frames._frame import FrameTable, frame_from_columns, is_frame, refuse_lazy
-from sufrep._frames._table import Lookup, Table, sparse_rows
+from sufrep._frames._eager import (
+    ArrayTable,
+    FrameTable,
+    cross,
+    frame_from_columns,
+    is_frame,
+    refuse_lazy,
+    sorted_factor,
+    with_missing_level,
+)
+from sufrep._frames._table import Factor, Lookup, Table
 
 __all__ = [
     "ArrayTable",
-    "Factorized",
+    "Factor",
     "FrameTable",
     "Lookup",
     "Table",
@@ -17,5 +24,6 @@ __all__ = [
     "frame_from_columns",
     "is_frame",
     "refuse_lazy",
-    "sparse_rows",
+    "sorted_factor",
+    "with_missing_level",
 ]

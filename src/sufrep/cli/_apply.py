@@ -123,7 +123,7 @@ class Seen:
         """The new columns of some rows."""
         import numpy as np
 
-        from sufrep._warnings import UnseenLevelsWarning
+        from sufrep.errors import UnseenLevelsWarning
 
         with warnings.catch_warnings():
             # A batch may well hold new levels only; what counts is told at the end.
@@ -141,7 +141,7 @@ class Seen:
         """Of each group, the rows whose level is not known."""
         import numpy as np
 
-        from sufrep.encoders._reading import read_group, read_table
+        from sufrep.encoders._inputs import read_factor, read_table
 
         encoder: Any = self._encoder
         table = read_table(encoder, X, reset=False)
@@ -149,7 +149,7 @@ class Seen:
         for columns, (name, known) in zip(
             encoder.layout_.groups, encoder.representations_.items(), strict=True
         ):
-            factor = read_group(table, columns, encoder.missing)
+            factor = read_factor(table, columns, encoder.missing)
             # A null that is no level gets the prior because it is null, not because it is new.
             is_new = np.append(known.positions(factor.levels.tolist()) < 0, False)
             found[name] = is_new[factor.codes]

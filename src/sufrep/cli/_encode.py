@@ -179,7 +179,7 @@ class Roles:
 
 def make(method: str, roles: Roles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
     """The encoder that is asked for, not yet fitted, with parameters that it knows."""
-    from sklearn.utils._param_validation import InvalidParameterError
+    from sufrep._sklearn import InvalidParameterError
 
     from sufrep.encoders import make_encoder
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from sufrep._warnings import NoGroupWarning, UnseenLevelsWarning
 from sufrep.encoders._base import GroupEncoder
-from sufrep.encoders._contrasts import ContrastEncoder
-from sufrep.encoders._fisher import FisherEncoder
+from sufrep.encoders._classical import ContrastEncoder, FisherEncoder, PermutationEncoder
 from sufrep.encoders._latent_regressor import LatentStateRegressor
 from sufrep.encoders._latent_state import LatentStateEncoder
-from sufrep.encoders._local_effect import LocalEffectEncoder
-from sufrep.encoders._low_rank import LowRankEncoder
+from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder
+from sufrep.encoders._low_rank import LowRankEncoder, SparseLowRankEncoder
 from sufrep.encoders._means import MeansEncoder
-from sufrep.encoders._mixed_model import MixedModelEncoder
 from sufrep.encoders._mnl import MNLEncoder
-from sufrep.encoders._permutation import PermutationEncoder
-from sufrep.encoders._random_intercept import RandomInterceptEncoder
 from sufrep.encoders._registry import METHODS, load, make_encoder
-from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
 from sufrep.encoders._sufficiency import SufficiencyCheck, sufficiency_check
 from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.encoders._to_numbers import ToNumbers
+from sufrep.errors import NoGroupWarning, UnseenLevelsWarning
 
 __all__ = [
     "METHODS",

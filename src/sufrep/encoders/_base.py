@@ -1,58 +1,169 @@
-"""What all encoders share: reading X, collecting moments, looking levels up."""
+"""What all encoders share: from inputs to moments, to vectors, to columns.
+
+The walk of ``fit_transform``: `GroupEncoder._read` turns X into `Inputs`. `GroupEncoder._learn` collects the
+moments of each group, calls the encoder's one formula, `_represent`, and stores the tables.
+`GroupEncoder._lookups` finds what each row gets, cross-fitted if the target takes part. `Table.encode` puts
+the columns together.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
-from itertools import chain
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils._set_output import _get_output_config
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from sufrep._frames import sparse_rows
-from sufrep.encoders._common_docs import COMMON_ATTRIBUTES, COMMON_PARAMETERS
+from sufrep._frames import Lookup
+from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
+from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
-from sufrep.encoders._layout import merge_covariates, read_covariates, resolve_layout
-from sufrep.encoders._persistence import save_encoder
-from sufrep.encoders._reading import (
+from sufrep.encoders._inputs import (
+    Covariate,
+    GroupSample,
+    Inputs,
+    Layout,
+    OutputColumn,
+    Rows,
     all_or_nothing,
     check_length,
     check_weights,
-    look_up,
-    read_group,
+    find_levels,
+    merge_covariates,
+    read_covariates,
+    read_factor,
+    read_known_columns,
     read_table,
+    resolve_layout,
 )
-from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns, pool_rare, refuse_clashes
-from sufrep.errors import NoCovariateError, NoLevelError, UnknownGroupError
-from sufrep.moments import GroupMoments
-from sufrep.representation import Representation
+from sufrep.encoders._persistence import save_encoder
+from sufrep.encoders._target import check_classes, check_still_classes, read_target, split_rows
+from sufrep.errors import ClashingNamesError, NoCovariateError, NoLevelError, UnknownGroupError
+from sufrep.representation import Representation, stack_prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from sufrep._arrays import Array, Columns, Floats, Levels
-    from sufrep._frames import Factorized, Lookup, Table
-    from sufrep.encoders._layout import Column, Covariate, Group, Layout
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._frames import Factor
+    from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._target import Target
+    from sufrep.moments import GroupMoments
+
+# The name of the level that rare levels are pooled into.
+INFREQUENT = "infrequent"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an encoder has to know, given its parameters.
+
+    Parameters
+    ----------
+    order : {1, 2}
+        Order of the moments.
+    rows : bool
+        Whether it needs the rows in addition to the moments; there is no ``partial_fit`` then.
+    covariates : {"required", "optional", "unused"}
+    target : {"unused", "covariate", "response"}
+        Whether the target is one more covariate of the moments, or is handed over with the rows.
+    target_type : {"auto", "continuous", "binary", "multiclass"}
+        How to read it.
+    own_covariates : bool
+        Whether the columns of a row depend on its own covariates, not only on its level.
+    """
+
+    order: Literal[1, 2] = 1
+    rows: bool = False
+    covariates: Literal["required", "optional", "unused"] = "required"
+    target: Literal["unused", "covariate", "response"] = "unused"
+    target_type: str = "auto"
+    own_covariates: bool = False
+
+    @property
+    def uses_target(self) -> bool:
+        """Whether the target takes part."""
+        return self.target != "unused"
+
+
+@dataclass(frozen=True, slots=True)
+class Suffix:
+    """End of an output column's name: a text, and the position of the covariate it refers to, if any."""
+
+    text: str
+    covariate: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """What an encoder makes of a group.
+
+    Parameters
+    ----------
+    values : ndarray or csr_array, shape (n_levels, n_columns)
+    suffixes : list of Suffix
+        Names of the columns of ``values``.
+    details : dict
+        What else was learnt, by the name of the fitted attribute (a dict by group) that holds it.
+    prior : ndarray, shape (n_columns,), or None
+        The vector of an unseen level; None for the weighted mean of the level vectors.
+    outputs : list of Suffix or None
+        Names of the columns that a row gets; None if these are the columns of ``values``.
+    first_cross_fitted : int
+        Position of the first output column that the target takes part in; those before it do not depend on it
+        and need no cross-fitting.
+    """
+
+    values: Any
+    suffixes: list[Suffix] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    prior: Floats | None = None
+    outputs: list[Suffix] | None = None
+    first_cross_fitted: int = 0
+
+    def with_prior(self) -> Any:
+        """Stack the prior below the vectors, where position −1 finds it; (n_levels + 1, n_columns)."""
+        if self.prior is None:
+            raise TypeError("the prior of these vectors has not been computed yet")
+        return stack_prior(self.values, self.prior)
+
+
+# Parameters of the encoders that use the target.
+TARGET_CONSTRAINTS: dict[str, list[Any]] = {
+    "target_type": [StrOptions({"auto", "continuous", "binary", "multiclass"})],
+    "cv": ["cv_object"],
+    "random_state": [Interval(Integral, 0, None, closed="left")],
+}
 
 
 def _needs_no_rows(encoder: GroupEncoder) -> bool:
-    return encoder._moments_suffice
+    return not encoder._needs.rows
 
 
+@dataclass(eq=False, repr=False)
 class GroupEncoder(TransformerMixin, BaseEstimator):
     """Base of the encoders: a function from group moments to a representation table.
 
-    A subclass says how in `_represent`, and which moments it needs in `_order`.
+    A subclass implements `_represent`. Where the defaults do not fit, it overrides `_needs` (what it has to
+    know), `_represent_fold` (what it learns from the rows outside one fold) and `_encode_rows` (what a row
+    gets, if that is more than the vector of its level). An encoder that is made of others overrides `_learn`
+    and `_lookups` instead.
     """
+
+    group: Group | list[Group] | None = None
+    _: KW_ONLY
+    covariates: Sequence[Column] | None = None
+    categorical_covariates: Literal["ignore", "share"] = "ignore"
+    remainder: Literal["passthrough", "drop"] = "passthrough"
+    unseen: Literal["prior", "error"] = "prior"
+    missing: Literal["level", "prior", "error"] = "level"
+    min_frequency: int | float | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "group": [str, Integral, tuple, list, None],
@@ -67,48 +178,29 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             None,
         ],
     }
-    _needs_covariates: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-    ) -> None:
-        self.group = group
-        self.covariates = covariates
-        self.categorical_covariates = categorical_covariates
-        self.remainder = remainder
-        self.unseen = unseen
-        self.missing = missing
-        self.min_frequency = min_frequency
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if cls.__doc__:
-            text = cls.__doc__.replace("{common parameters}", COMMON_PARAMETERS)
-            cls.__doc__ = text.replace("{common attributes}", COMMON_ATTRIBUTES)
 
     @abstractmethod
-    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
-        """Make a vector of every level."""
+    def _represent(self, sample: GroupSample) -> Vectors:
+        """Return a vector for every level."""
 
     @property
-    def _order(self) -> Literal[1, 2]:
-        """Order of the moments that `_represent` needs."""
-        return 1
+    def _needs(self) -> Needs:
+        """What the encoder has to know, given its parameters."""
+        return Needs()
 
-    @property
-    def _moments_suffice(self) -> bool:
-        """Whether `_represent` does without rows, so that ``partial_fit`` is possible."""
-        return True
+    def _represent_fold(self, sample: GroupSample, _whole: Vectors) -> Vectors:
+        """Return the vectors that rows outside one fold give, comparable with those of the whole.
 
-    @_fit_context(prefer_skip_nested_validation=True)
+        Called only by encoders that use the target. The sample may hold no rows at all.
+        """
+        return self._represent(sample)
+
+    def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
+        """Return what rows get; here the vector of their level, or the prior."""
+        table = vectors.with_prior()
+        return Lookup(table, np.where(rows.codes < 0, table.shape[0] - 1, rows.codes))
+
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn a vector for every level of every group column.
 
@@ -116,28 +208,33 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : frame (pandas, polars, pyarrow) or array-like, shape (n_samples, n_features)
         y : array-like, shape (n_samples,), optional
-            The target; only the encoders that say so use it.
+            The target. Encoders that do not use it ignore it.
         sample_weight : array-like, shape (n_samples,), optional
-            Frequencies: a weight of 2 is a row that came twice, one of 0 a row that is absent.
+            Frequencies: a row with weight 2 counts as two rows, a row with weight 0 is ignored.
 
         Returns
         -------
         self
         """
         with all_or_nothing(self):
-            self._update(X, y, sample_weight, reset=True)
+            self._learn(self._read(X, y, sample_weight))
         return self
 
     @available_if(_needs_no_rows)
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one more chunk of rows; any chunks give what ``fit`` gives on all of them.
 
         The parameters are those of ``fit``. The first chunk decides which columns are groups and
         covariates.
         """
+        first = not hasattr(self, "moments_")
         with all_or_nothing(self):
-            self._update(X, y, sample_weight, reset=not hasattr(self, "moments_"))
+            inputs = self._read(X, y, sample_weight, reset=first)
+            if first:
+                self._learn(inputs)
+            else:
+                self._represent_groups(inputs, *self._add_to_earlier(*self._collect(inputs)))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -150,20 +247,21 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray, shape (n_samples, n_features_out), or what ``set_output`` says
-            The columns that pass through, then the vectors. Order of the rows and index are kept.
+        ndarray, shape (n_samples, n_features_out), or the container chosen by ``set_output``
+            The columns that pass through, then the vectors. The order of the rows and the index are kept.
         """
         check_is_fitted(self)
-        table = read_table(self, X, reset=False)
-        factors = [read_group(table, columns, self.missing) for columns in self.layout_.groups]
-        return self._append(table, self._look_up(table, factors))
+        inputs = self._read_new(X)
+        return self._encode(inputs, self._lookups(inputs, training=False))
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and transform the same rows; parameters as in ``fit``, result as in ``transform``."""
         with all_or_nothing(self):
-            table, lookups = self._training_lookups(X, y, sample_weight)
-        return self._append(table, lookups)
+            inputs = self._read(X, y, sample_weight)
+            self._learn(inputs)
+            lookups = self._lookups(inputs, training=True)
+        return self._encode(inputs, lookups)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the output columns.
@@ -178,10 +276,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         ndarray of str objects, shape (n_features_out,)
         """
         check_is_fitted(self)
-        names = [str(name) for name in _check_feature_names_in(self, input_features)]
+        names = [str(name) for name in check_feature_names_in(self, input_features)]
         kept = [names[position] for position in self.layout_.kept]
-        new = name_columns(self.layout_, names, self.suffixes_, self.covariates_)
-        return np.asarray([*kept, *chain.from_iterable(new.values())], dtype=object)
+        new = [column.name(self.layout_, names) for column in self.outputs_]
+        return np.asarray([*kept, *new], dtype=object)
 
     def table(
         self, group: str | None = None, *, library: Literal["pandas", "polars", "pyarrow"] | None = None
@@ -202,56 +300,54 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def plot(self, group: str | None = None) -> Any:
         """Draw the levels of a group in the plane, labelled; an Altair chart.
 
-        Vectors of more than two entries are shown by their first two principal components.
+        Vectors with more than two entries are shown by their first two principal components.
         """
         return draw_levels(*self._one_group(group))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the encoder to a file that holds no code; `sufrep.load` reads it back.
 
-        The file is complete or not there at all: it is written under another name and then renamed.
+        The file is written completely or not at all: it is written under another name and then renamed.
         """
         check_is_fitted(self)
         save_encoder(self, path)
 
-    def _training_lookups(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, list[Lookup]]:
-        """Learn from X, and find what its own rows get."""
-        table, factors = self._update(X, y, sample_weight, reset=True)
-        return table, self._look_up(table, factors)
-
-    def _update(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Table, list[Factorized]]:
-        """Collect the moments of X, add them to earlier ones unless ``reset``, and represent them."""
+    def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Inputs:
+        """Read and check training rows: the first ones, or (``reset=False``) one more chunk."""
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
         weights = check_weights(sample_weight, table.n_rows, allow_zero=not reset)
         layout = self._layout_of(table) if reset else self.layout_
-        factors = [read_group(table, columns, self.missing) for columns in layout.groups]
-        found, columns = self._describe(table, layout, y, reset=reset)
-        target = self._target_of(y)
-        covariates = found if reset else merge_covariates(self.covariates_, found, layout.names)
-        names, new = ([item.name(layout.names) for item in items] for items in (covariates, found))
-        moments: dict[str, GroupMoments] = {}
-        learnt: dict[str, Vectors] = {}
-        for name, factor in zip(layout.group_names(layout.names), factors, strict=True):
-            part = self._collect(factor, new, columns, weights)
-            if not reset:
-                part = self.moments_[name].expand(names) + part.expand(names)
-            if not part.n_levels:
-                raise NoLevelError(name)
-            rows = None if self._moments_suffice else Rows(factor.codes, columns, weights, target)
-            moments[name], learnt[name] = part, self._represent_group(part, rows, factor.levels)
-        self._remember(layout, covariates, moments, learnt)
-        return table, factors
+        factors = tuple(read_factor(table, group, self.missing) for group in layout.groups)
+        needs = self._needs
+        covariates: tuple[Covariate, ...] = ()
+        columns: tuple[Array, ...] = ()
+        if needs.covariates != "unused":
+            covariates, columns = read_covariates(table, layout)
+            if needs.covariates == "required" and layout.groups and not covariates:
+                raise NoCovariateError(len(table.names), layout.group_names(table.names))
+        target = self._read_target(y, reset=reset) if needs.uses_target else None
+        return Inputs(table, layout, factors, covariates, columns, weights, target)
 
-    def _target_of(self, y: Any) -> Target | None:  # noqa: ARG002
-        """What `_represent` shall know of the target, for encoders that need rows."""
-        return None
+    def _read_target(self, y: Any, *, reset: bool) -> Target:
+        """Read the target; the first chunk decides what kind it is."""
+        asked = self._needs.target_type
+        if reset:
+            return read_target(y, asked)
+        if asked == "auto" and self.target_type_ != "continuous":
+            check_still_classes(y, [item for item in self.covariates_ if item.position is None])
+        return read_target(y, self.target_type_)
 
-    def _given_out(self, suffixes: list[Suffix]) -> list[Suffix]:
-        """Columns that ``transform`` gives, from those of the levels' vectors; as a rule the same."""
-        return suffixes
+    def _read_new(self, X: Any) -> Inputs:
+        """Read and check rows to encode."""
+        table = read_table(self, X, reset=False)
+        factors = tuple(read_factor(table, group, self.missing) for group in self.layout_.groups)
+        columns: tuple[Array, ...] = ()
+        if self._needs.own_covariates:
+            columns = read_known_columns(table, self.layout_, self.covariates_)
+        return Inputs(table, self.layout_, factors, tuple(self.covariates_), columns)
 
-    def _layout_of(self, table: Table) -> Layout:
+    def _layout_of(self, table: Any) -> Layout:
         return resolve_layout(
             table,
             group=self.group,
@@ -260,31 +356,59 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             keep=self.remainder == "passthrough",
         )
 
-    def _describe(
-        self,
-        table: Table,
-        layout: Layout,
-        y: Any,  # noqa: ARG002
-        *,
-        reset: bool,  # noqa: ARG002
-    ) -> tuple[list[Covariate], Columns]:
-        """Return what describes the levels: the covariates and their columns."""
-        if not (self._needs_covariates and layout.groups):
-            return [], []
-        found, columns = read_covariates(table, layout)
-        if not found:
-            raise NoCovariateError(len(table.names), layout.group_names(table.names))
-        return found, columns
+    def _learn(self, inputs: Inputs) -> None:
+        """Set the fitted attributes from what was read."""
+        self._represent_groups(inputs, *self._collect(inputs))
 
-    def _collect(
-        self, factor: Factorized, names: Sequence[str], columns: Columns, weights: Floats | None
-    ) -> GroupMoments:
-        """Return the moments of the rows of one group."""
-        return GroupMoments.from_columns(
-            factor.codes, columns, factor.levels, covariates=names, weights=weights, order=self._order
-        )
+    def _collect(self, inputs: Inputs) -> tuple[list[Covariate], dict[str, GroupMoments]]:
+        """Return the covariates that describe the levels, and the moments of every group."""
+        covariates, columns = described_by(inputs, self._needs)
+        names = [covariate.name(inputs.layout.names) for covariate in covariates]
+        moments = {
+            group: inputs.table.moments(
+                factor, columns, names=names, weights=inputs.weights, order=self._needs.order
+            )
+            for group, factor in _named_factors(inputs)
+        }
+        return covariates, moments
 
-    def _remember(
+    def _add_to_earlier(
+        self, covariates: list[Covariate], moments: dict[str, GroupMoments]
+    ) -> tuple[list[Covariate], dict[str, GroupMoments]]:
+        """Add the moments of one more chunk to those of earlier ones."""
+        united = merge_covariates(self.covariates_, covariates, self.layout_.names)
+        names = [covariate.name(self.layout_.names) for covariate in united]
+        return united, {
+            group: self.moments_[group].expand(names) + part.expand(names) for group, part in moments.items()
+        }
+
+    def _represent_groups(
+        self, inputs: Inputs, covariates: list[Covariate], moments: dict[str, GroupMoments]
+    ) -> None:
+        """Make a table of every group, and store what was learnt."""
+        if inputs.target is not None:
+            known = {covariate for covariate in covariates if covariate.position is None}
+            self.target_type_: str = inputs.target.kind
+            self.n_targets_: int = len(known.union(inputs.target.covariates))
+            check_classes(self.target_type_, self.n_targets_)
+        learnt: dict[str, Vectors] = {}
+        for group, factor in _named_factors(inputs):
+            found = moments[group]
+            if not found.n_levels:
+                raise NoLevelError(group)
+            place = pooled_places(found.weight, self.min_frequency)
+            rows = None
+            if self._needs.rows:
+                levels = dict(zip(found.levels.tolist(), place.tolist(), strict=True))
+                positions = np.fromiter((levels.get(level, -1) for level in factor.levels), dtype=np.intp)
+                codes, n_levels = np.append(positions, -1)[factor.codes], int(place.max()) + 1
+                every = Rows(codes, n_levels, inputs.columns, inputs.weights, inputs.target)
+                rows = every.take(every.counted())
+            vectors = self._represent(GroupSample(pool_moments(found, place), rows))
+            learnt[group] = replace(vectors, values=vectors.values[place])
+        self._store(inputs.layout, covariates, moments, learnt)
+
+    def _store(
         self,
         layout: Layout,
         covariates: list[Covariate],
@@ -292,57 +416,80 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         learnt: dict[str, Vectors],
     ) -> None:
         """Set the fitted attributes."""
-        suffixes = {name: vectors.suffixes for name, vectors in learnt.items()}
-        new = name_columns(layout, layout.names, suffixes, covariates)
-        given = {name: self._given_out(vectors.suffixes) for name, vectors in learnt.items()}
-        refuse_clashes(
-            [layout.names[position] for position in layout.kept],
-            name_columns(layout, layout.names, given, covariates),
-        )
-        self.layout_, self.covariates_, self.suffixes_ = layout, covariates, given
-        self.representations_ = {
-            name: Representation.from_values(
-                moments[name].levels,
-                vectors.values,
-                new[name],
-                weight=moments[name].weight,
-                prior=vectors.prior,
+        self.layout_, self.covariates_, self.outputs_ = layout, covariates, []
+        self.representations_ = {}
+        for number, (group, found) in enumerate(learnt.items()):
+            columns = _output_columns(number, found.suffixes, covariates)
+            outputs = columns if found.outputs is None else _output_columns(number, found.outputs, covariates)
+            self.outputs_ += outputs
+            self.representations_[group] = Representation.from_values(
+                moments[group].levels,
+                found.values,
+                [column.name(layout, layout.names) for column in columns],
+                weight=moments[group].weight,
+                prior=found.prior,
             )
-            for name, vectors in learnt.items()
-        }
-        if self._moments_suffice:
-            self.moments_ = moments
+        self._refuse_clashing_names()
+        if self._needs.rows:
+            self.__dict__.pop("moments_", None)  # of an earlier fit with other parameters
         else:
-            self.__dict__.pop("moments_", None)  # of an earlier fit with another solver
-        for attribute in vars(self).get("_details", ()):
+            self.moments_ = moments
+        for attribute in vars(self).get("details_", ()):
             self.__dict__.pop(attribute, None)  # of an earlier fit, perhaps of other groups
-        self._details = [*dict.fromkeys(chain.from_iterable(found.details for found in learnt.values()))]
-        for attribute in self._details:
-            details = {name: vectors.details[attribute] for name, vectors in learnt.items()}
-            setattr(self, attribute, details)
+        self.details_ = list(dict.fromkeys(name for found in learnt.values() for name in found.details))
+        for attribute in self.details_:
+            setattr(self, attribute, {group: found.details[attribute] for group, found in learnt.items()})
 
-    def _represent_group(self, moments: GroupMoments, rows: Rows | None, levels: Levels) -> Vectors:
-        """Represent one group, its rare levels pooled; ``levels`` are those that rows count in."""
-        kept, place = pool_rare(moments, self.min_frequency)
-        if rows is not None:
-            known = dict(zip(moments.levels.tolist(), place.tolist(), strict=True))
-            codes = np.fromiter((*(known.get(level, -1) for level in levels), -1), dtype=np.intp)
-            rows = replace(rows, codes=codes[rows.codes])
-        vectors = self._represent(kept, rows)
-        return replace(vectors, values=vectors.values[place])
+    def _refuse_clashing_names(self) -> None:
+        """Raise an error if two columns of the output would have the same name."""
+        names = self.layout_.names
+        refuse_clashes(
+            [
+                *(names[position] for position in self.layout_.kept),
+                *(column.name(self.layout_, names) for column in self.outputs_),
+            ]
+        )
 
-    def _look_up(self, table: Table, factors: Sequence[Factorized]) -> list[Lookup]:  # noqa: ARG002
-        """Find the new columns of every row."""
-        return [
-            look_up(representation, factor, representation.columns, name, self.unseen)
-            for (name, representation), factor in zip(self.representations_.items(), factors, strict=True)
-        ]
+    def _lookups(self, inputs: Inputs, *, training: bool) -> list[Lookup]:
+        """Return the new columns of every row; ``training`` if the encoder was fitted to these very rows."""
+        lookups, folds = [], None
+        if training and self._needs.uses_target:
+            folds = self._split(inputs)
+        columns = described_by(inputs, self._needs)[1]
+        for number, (group, factor) in enumerate(_named_factors(inputs)):
+            whole, place = self._fitted(group)
+            positions = find_levels(self.representations_[group], factor, group, self.unseen)
+            codes = np.append(np.where(positions < 0, -1, place[positions]), -1)[factor.codes]
+            rows = Rows(codes, whole.values.shape[0], inputs.columns, inputs.weights, inputs.target, training)
+            lookup = self._encode_rows(whole, rows)
+            if folds is not None:
+                lookup = cross_fit(self, inputs, columns, rows, whole, lookup, folds)
+            own = [column for column in self.outputs_ if column.group == number]
+            names = tuple(column.name(self.layout_, self.layout_.names) for column in own)
+            lookups.append(replace(lookup, names=names))
+        return lookups
 
-    def _append(self, table: Table, lookups: Sequence[Lookup]) -> Any:
+    def _split(self, inputs: Inputs) -> list[tuple[Codes, Codes]]:
+        """The folds of cross-fitting, for encoders that use the target and so have these parameters."""
+        given = vars(self)
+        if inputs.target is None:
+            raise TypeError("the encoder does not declare that it needs the target")
+        return split_rows(given["cv"], inputs.table.n_rows, inputs.target.given, given["random_state"])
+
+    def _fitted(self, group: str) -> tuple[Vectors, Codes]:
+        """What was learnt of a group, rare levels pooled, and the place of each level in it; (n_levels,)."""
+        representation = self.representations_[group]
+        place = pooled_places(representation.weight, self.min_frequency)
+        values, (_, first) = representation.values, np.unique(place, return_index=True)
+        details = {name: getattr(self, name)[group] for name in self.details_}
+        if hasattr(self, "moments_"):
+            details["moments_"] = pool_moments(self.moments_[group], place)
+        kept = values if len(first) == len(place) else values[first]
+        return Vectors(kept, details=details, prior=representation.prior), place
+
+    def _encode(self, inputs: Inputs, lookups: Sequence[Lookup]) -> Any:
         """Put the kept columns and the new ones together."""
-        if any(sparse.issparse(lookup.values) for lookup in lookups):
-            return sparse_rows(table, self.layout_.kept, lookups)
-        return table.append(self.layout_.kept, lookups, _get_output_config("transform", self)["dense"])
+        return inputs.table.encode(self.layout_.kept, lookups, get_output_config("transform", self)["dense"])
 
     def _one_group(self, group: str | None) -> tuple[str, Representation]:
         check_is_fitted(self)
@@ -362,4 +509,60 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = self.group is not None
+        tags.target_tags.required = self._needs.uses_target
         return tags
+
+
+def described_by(inputs: Inputs, needs: Needs) -> tuple[list[Covariate], list[Array]]:
+    """Return what moments are made of: the covariates and, if it is one of them, the target at the end."""
+    covariates, columns = list(inputs.covariates), list(inputs.columns)
+    if needs.target == "covariate" and inputs.target is not None:
+        covariates += inputs.target.covariates
+        columns += inputs.target.columns
+    return covariates, columns
+
+
+def pooled_places(weight: Floats, min_frequency: float | None) -> Codes:
+    """Position of each level after those below ``min_frequency`` were pooled into the last; (n_levels,)."""
+    everywhere = np.arange(len(weight))
+    if min_frequency is None:
+        return everywhere
+    least = min_frequency if isinstance(min_frequency, Integral) else min_frequency * weight.sum()
+    rare = weight < least
+    if rare.sum() < 2:
+        return everywhere
+    return np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
+
+
+def pool_moments(moments: GroupMoments, place: Codes) -> GroupMoments:
+    """Pool the levels that share the last of the places, where several do."""
+    rare = place == place.max()
+    return moments.pool(rare, INFREQUENT) if rare.sum() > 1 else moments
+
+
+def refuse_clashes(names: Sequence[str]) -> None:
+    """Raise an error if two of the names are the same."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ClashingNamesError(twice)
+
+
+def most_iterations(encoder: Any) -> int:
+    """Largest number of iterations that any group took."""
+    check_is_fitted(encoder)
+    iterations: dict[str, int] = getattr(encoder, "iterations_", {})
+    return max([1, *iterations.values()])
+
+
+def _named_factors(inputs: Inputs) -> list[tuple[str, Factor]]:
+    """The groups by name."""
+    return list(zip(inputs.layout.group_names(inputs.layout.names), inputs.factors, strict=True))
+
+
+def _output_columns(
+    group: int, suffixes: Sequence[Suffix], covariates: Sequence[Covariate]
+) -> list[OutputColumn]:
+    return [
+        OutputColumn(group, suffix.text, None if suffix.covariate is None else covariates[suffix.covariate])
+        for suffix in suffixes
+    ]

@@ -9,8 +9,8 @@ import numpy as np
 
 from sufrep import _charts
 from sufrep._frames import frame_from_columns
-from sufrep._levels import level_label
 from sufrep.errors import UnknownLibraryError
+from sufrep.representation import level_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

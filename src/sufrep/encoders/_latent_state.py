@@ -2,100 +2,126 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from sufrep._frames import Lookup
+from sufrep._sklearn import Interval, StrOptions
 from sufrep._splits import level_folds
-from sufrep._warnings import warn
-from sufrep.encoders._cross_fitting import CrossFittingEncoder
-from sufrep.encoders._layout import known_columns
-from sufrep.encoders._target import Target, read_target
-from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
+from sufrep.encoders._base import (
+    TARGET_CONSTRAINTS,
+    GroupEncoder,
+    Needs,
+    Suffix,
+    Vectors,
+    most_iterations,
+)
+from sufrep.errors import warn
 from sufrep.solvers.experts import first_class_experts, first_linear_experts
 from sufrep.solvers.mixture import fit_with_target, posteriors
-from sufrep.solvers.normal_scores import normal_scores
-from sufrep.solvers.states import Sample, best_of_starts, choose_n_states
+from sufrep.solvers.regressions import fit_normal_scores
+from sufrep.solvers.states import MixtureRows, best_of_starts, choose_n_states
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sufrep._arrays import Array, Codes, Columns, Floats
-    from sufrep._frames import Factorized, Table
-    from sufrep.encoders._layout import Column, Group
-    from sufrep.moments import GroupMoments
+    from sufrep._arrays import Array, Codes
+    from sufrep.encoders._inputs import GroupSample, Rows
     from sufrep.solvers.mixture import Mixture
 
-# The number of states is chosen on levels with about so many rows, with so many folds unless `cv` says.
+# The number of states is chosen on levels with about this many rows in all, and with this many folds unless
+# `cv` is an integer.
 _MOST_CHOICE_ROWS = 50_000
 _DEFAULT_FOLDS = 3
 
 
-class LatentStateEncoder(CrossFittingEncoder):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LatentStateEncoder(GroupEncoder):
     """Represent each level by the probabilities ψ(g) = P(L | G = g) of its hidden states.
 
     Assumption (figure 1 of the paper): the level acts on target and covariates only through a hidden state
     L. By lemma 1, ψ(g) is then all that the level says about the target. The paper calls its direct
-    estimate impossible without further assumptions; here they are: within a state the covariates, brought
-    to normal scores one by one, are normal with the state's mean and one covariance for all states, and
-    ψ(g) is drawn to the average level as by ``concentration`` made-up rows. The mixture is fitted by EM; it
-    needs no target, so it cannot leak one.
+    estimation impossible without further assumptions. These are: within a state the covariates, each
+    transformed to normal scores, are normal with the state's mean and one covariance for all states, and
+    ψ(g) has a Dirichlet prior at the average level that weighs as much as ``concentration`` rows. The mixture
+    is fitted by EM; it needs no target, so it cannot leak one.
 
-    A row tells more about its state than its level does: P(L | X = x, G = g), the posterior, is the other
-    output. Nulls in the covariates count as the median.
+    A row says more about its state than its level does: P(L | X = x, G = g), the posterior, is the other
+    output. Nulls in the covariates are replaced by the median.
 
     With ``use_target`` the target joins the mixture: each state has an expert that predicts it (a regression
-    whose slopes may bend in the middle of each covariate; class probabilities for classes), and states that
-    tell targets apart are told apart better. The posterior that is given out still leaves the row's target
-    out, and ``fit_transform`` cross-fits: what a row gets is learnt without its fold. The number of states is
+    whose slopes may change at the median of each covariate; class probabilities for classes), which helps to
+    separate states with different targets. The posterior in the output still leaves out the row's target,
+    and ``fit_transform`` cross-fits: what a row gets is learnt without its fold. The number of states is
     chosen without the target, and every fold starts from the mixture without it, so that states keep their
     meaning.
 
     Parameters
     ----------
-    {common parameters}
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
     n_states : int or "auto", default="auto"
-        Number of hidden states. "auto" takes the number that predicts the covariates of held-out rows
+        Number of hidden states. "auto" chooses the number that predicts the covariates of held-out rows
         best, given their levels; ties go to the larger one, because too few states lose much and too many
-        little. (BIC does not work here: with the parameters of ψ counted it chooses 1.)
+        little. (BIC does not work here: it chooses 1 if the parameters of ψ are counted.)
     max_states : int, default=30
         The largest number that "auto" tries.
     output : {"states", "posterior", "both"}, default="states"
-        The columns: ψ of the row's level, the posterior of the row, or first the one and then the other.
-        Learners that cannot work the posterior out for themselves, such as trees, do best with "both".
+        The columns: ψ of the row's level, the posterior of the row, or both in this order. Learners that
+        cannot compute the posterior for themselves, such as trees, do best with "both".
     transform_covariates : {"normal_scores", "standardize"}, default="normal_scores"
-        Bring each covariate to normal scores by its ranks, or only to mean 0 and standard deviation 1.
+        Transform each covariate to normal scores by its ranks, or only to mean 0 and standard deviation 1.
     concentration : float, default=1.0
-        Made-up rows of each level that are spread over the states like those of an average level.
+        Number of pseudo-observations of each level, distributed over the states like an average level.
     use_target : bool, default=False
         Let the target join the mixture.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     cv : int, splitter or iterable of (train, test), default=3
-        An integer is the number of folds, for ``n_states="auto"`` (where each level's rows are dealt over all
-        of them) and for the cross-fitting of ``fit_transform``. Else it is about the latter only.
+        An integer is the number of folds, for ``n_states="auto"`` (which splits each level's rows evenly over
+        them) and for the cross-fitting of ``fit_transform``. Anything else applies only to the latter.
     n_starts : int, default=3
-        Starts of EM; the one that is best after a few rounds is run to the end.
+        Number of starts of EM; the best one after a few rounds is run to convergence.
     max_iter : int, default=500
-        Most rounds of EM.
+        Maximum number of rounds of EM.
     tol : float, default=1e-6
-        EM ends when a round raises the criterion by less than this for each row.
+        EM stops when a round improves the criterion by less than this per row.
     random_state : int, default=0
-        Seed of the starts and folds.
+        Seed of starts and folds.
 
     Attributes
     ----------
-    {common attributes}
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
     mixtures_ : dict of str to Mixture
         The fitted mixture of each group: means and covariance of the states, shares of the levels.
     normal_scores_ : dict of str to NormalScores
-        The maps of the covariates.
+        The transformations of the covariates.
     references_ : dict of str to Mixture
         With ``use_target``: the mixtures without the target, to which folds are aligned.
     target_type_ : str
@@ -103,9 +129,9 @@ class LatentStateEncoder(CrossFittingEncoder):
     n_states_ : dict of str to int
         Number of states of each group.
     held_out_ : dict of str to dict
-        Mean log-density of held-out rows by the number of states, for those tried; empty if it was given.
+        Mean log-density of held-out rows for each number of states that was tried; empty if it was given.
     iterations_ : dict of str to int
-        Rounds of EM; ``n_iter_`` is the largest.
+        Number of rounds of EM; ``n_iter_`` is the largest.
 
     Examples
     --------
@@ -125,8 +151,22 @@ class LatentStateEncoder(CrossFittingEncoder):
     True
     """
 
+    n_states: int | Literal["auto"] = "auto"
+    max_states: int = 30
+    output: Literal["states", "posterior", "both"] = "states"
+    transform_covariates: Literal["normal_scores", "standardize"] = "normal_scores"
+    concentration: float = 1.0
+    use_target: bool = False
+    target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
+    cv: Any = 3
+    n_starts: int = 3
+    max_iter: int = 500
+    tol: float = 1e-6
+    random_state: int = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CrossFittingEncoder._parameter_constraints,
+        **GroupEncoder._parameter_constraints,
+        **TARGET_CONSTRAINTS,
         "n_states": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_states": [Interval(Integral, 1, None, closed="left")],
         "output": [StrOptions({"states", "posterior", "both"})],
@@ -138,103 +178,26 @@ class LatentStateEncoder(CrossFittingEncoder):
         "tol": [Interval(Real, 0, None, closed="left")],
     }
 
-    _target_is_covariate: ClassVar[bool] = False
+    n_iter_ = property(most_iterations)
 
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        n_states: int | Literal["auto"] = "auto",
-        max_states: int = 30,
-        output: Literal["states", "posterior", "both"] = "states",
-        transform_covariates: Literal["normal_scores", "standardize"] = "normal_scores",
-        concentration: float = 1.0,
-        use_target: bool = False,
-        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        cv: Any = 3,
-        n_starts: int = 3,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-            cv=cv,
-            target_type=target_type,
-            random_state=random_state,
+    @property
+    def _needs(self) -> Needs:
+        return Needs(
+            rows=True,
+            target="response" if self.use_target else "unused",
+            target_type=self.target_type,
+            own_covariates=self.output != "states",
         )
-        self.n_states = n_states
-        self.max_states = max_states
-        self.output = output
-        self.transform_covariates = transform_covariates
-        self.concentration = concentration
-        self.use_target = use_target
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.tol = tol
 
-    @property
-    def _moments_suffice(self) -> bool:
-        return False
-
-    @property
-    def n_iter_(self) -> int:
-        """Most iterations that any group took."""
-        check_is_fitted(self)
-        iterations: dict[str, int] = getattr(self, "iterations_", {})
-        return max([1, *iterations.values()])
-
-    def _cross_fitted(
-        self,
-        full: Floats,  # noqa: ARG002
-        name: str,
-        factor: Factorized,
-        columns: Columns,
-        target: Target,
-        weights: Floats | None,
-        folds: Sequence[tuple[Codes, Codes]],
-    ) -> Floats:
-        reference = self.references_[name]
-        codes, _ = self._pooled_codes(name, factor)
-        rows = self.normal_scores_[name].apply(columns)
-        counts = (codes >= 0) if weights is None else (codes >= 0) & (weights > 0)
-        # One row cannot be in a fold; without its target, there is the reference.
-        shares = np.vstack([reference.shares, reference.prior])[codes]
-        values = self._columns_of(reference, rows, shares)
-        for train, test in folds:
-            inside = np.asarray(train)[counts[train]]
-            part = Sample(rows, codes, len(reference.shares), weights).take(inside)
-            fitted = reference
-            if len(inside):
-                fitted = self._join(reference, part, _values(target)[inside]).aligned(reference)
-            shares = np.vstack([fitted.shares, fitted.prior])[codes[test]]
-            values[test] = self._columns_of(fitted, rows[test], shares)
-        return values
-
-    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
-        assert rows is not None  # `_moments_suffice` is False
-        counts = rows.codes >= 0
-        if rows.weights is not None:
-            counts &= rows.weights > 0
-        columns = [np.asarray(column[counts], dtype=np.float64) for column in rows.columns]
-        weights = None if rows.weights is None else rows.weights[counts]
-        maps = normal_scores(columns, weights, ranks=self.transform_covariates == "normal_scores")
-        sample = Sample(maps.apply(columns), rows.codes[counts], moments.n_levels, weights)
-        n_states, held_out = self._choose(sample)
+    def _represent(self, sample: GroupSample) -> Vectors:
+        rows = sample.rows
+        maps = fit_normal_scores(
+            rows.columns, rows.weights, ranks=self.transform_covariates == "normal_scores"
+        )
+        scores = MixtureRows(maps.apply(rows.columns), rows.codes, rows.n_levels, rows.weights)
+        n_states, held_out = self._choose(scores)
         mixture = best_of_starts(
-            sample,
+            scores,
             n_states,
             n_starts=self.n_starts,
             seed=self.random_state,
@@ -243,9 +206,9 @@ class LatentStateEncoder(CrossFittingEncoder):
             tol=self.tol,
         )
         details: dict[str, Any] = {"normal_scores_": maps, "n_states_": n_states}
-        if rows.target is not None:
+        if self.use_target:
             details["references_"] = mixture
-            mixture = self._join(mixture, sample, _values(rows.target)[counts]).aligned(mixture)
+            mixture = self._fit_with_target(mixture, scores, rows.response().values())
         if not mixture.converged:
             warn(
                 f"The mixture of hidden states did not converge in max_iter={self.max_iter} rounds.\n"
@@ -257,95 +220,78 @@ class LatentStateEncoder(CrossFittingEncoder):
             "held_out_": {str(number): score for number, score in held_out.items()},
             "iterations_": len(mixture.objective),
         }
-        suffixes = [Suffix(f"state{state + 1}") for state in range(n_states)]
-        return Vectors(mixture.shares, suffixes, details, prior=mixture.prior)
+        states = [Suffix(f"state{state + 1}") for state in range(n_states)]
+        posterior = [Suffix(f"posterior{state + 1}") for state in range(n_states)]
+        outputs = {"states": states, "posterior": posterior, "both": states + posterior}[self.output]
+        return Vectors(mixture.shares, states, details, prior=mixture.prior, outputs=outputs)
 
-    def _join(self, reference: Mixture, sample: Sample, y: Array) -> Mixture:
-        """Fit the mixture with the target, from the one without."""
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
+        """Start from the mixture without the target, and keep it where no row is left to learn from."""
+        rows, mixture = sample.rows, whole.details["references_"]
+        if len(rows.codes):
+            scores = whole.details["normal_scores_"].apply(rows.columns)
+            scores = MixtureRows(scores, rows.codes, rows.n_levels, rows.weights)
+            mixture = self._fit_with_target(mixture, scores, rows.response().values())
+        return Vectors(mixture.shares, details={**whole.details, "mixtures_": mixture}, prior=mixture.prior)
+
+    def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
+        """The shares of each row's level, the posterior of the row, or both."""
+        lookup = super()._encode_rows(vectors, rows)
+        if self.output == "states":
+            return lookup
+        shares = np.asarray(lookup.values)[lookup.rows]
+        scores = vectors.details["normal_scores_"].apply(rows.columns)
+        posterior = posteriors(vectors.details["mixtures_"], scores, shares)
+        return Lookup(posterior if self.output == "posterior" else np.hstack([shares, posterior]))
+
+    def _fit_with_target(self, reference: Mixture, rows: MixtureRows, y: Array) -> Mixture:
+        """Fit the mixture with the target, starting from the one without, and align its states with it."""
         if self.target_type_ == "continuous":
             experts: Any = first_linear_experts(
-                sample.rows - reference.center, y, reference.n_states, sample.weights
+                rows.rows - reference.center, y, reference.n_states, rows.weights
             )
         else:
-            # Only classes of these rows count: that there is another one may be known from a row left out.
+            # Only classes of these rows: that there is another one may be known only from a row left out.
             classes, y = np.unique(y, return_inverse=True)
-            experts = first_class_experts(y, len(classes), reference.n_states, sample.weights)
-        return fit_with_target(
-            sample.rows,
-            sample.codes,
+            experts = first_class_experts(y, len(classes), reference.n_states, rows.weights)
+        fitted = fit_with_target(
+            rows.rows,
+            rows.codes,
             replace(reference, experts=experts),
             y,
-            weights=sample.weights,
+            weights=rows.weights,
             concentration=self.concentration,
             max_iter=self.max_iter,
             tol=self.tol,
         )
+        return fitted.aligned(reference)
 
-    def _target_of(self, y: Any) -> Target | None:
-        if not self.use_target:
-            return None
-        target = read_target(y, self.target_type)
-        self.target_type_: str = target.kind
-        return target
-
-    def _choose(self, sample: Sample) -> tuple[int, dict[int, float]]:
-        """The number of states, and the scores of those tried."""
+    def _choose(self, rows: MixtureRows) -> tuple[int, dict[int, float]]:
+        """The number of states, and the scores of those that were tried."""
         if not isinstance(self.n_states, str):
             return self.n_states, {}
-        sample = sample.take(_some_levels(sample, self.random_state)).canonical()
+        rows = rows.take(_some_levels(rows, self.random_state)).canonical()
         n_folds = int(self.cv) if isinstance(self.cv, Integral) else _DEFAULT_FOLDS
-        folds = level_folds(sample.codes, n_folds, self.random_state)
+        folds = level_folds(rows.codes, n_folds, self.random_state)
         splits = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in range(n_folds)]
         if not all(len(test) for _, test in splits):
             return 1, {}  # no level has enough rows to be in every fold
         return choose_n_states(
-            sample,
+            rows,
             splits,
             max_states=self.max_states,
             seed=self.random_state,
             concentration=self.concentration,
         )
 
-    def _given_out(self, suffixes: list[Suffix]) -> list[Suffix]:
-        posterior = [Suffix(suffix.text.replace("state", "posterior")) for suffix in suffixes]
-        return {"states": suffixes, "posterior": posterior, "both": suffixes + posterior}[self.output]
 
-    def _look_up(self, table: Table, factors: Sequence[Factorized]) -> list[Lookup]:
-        """The shares of each row's level, its own posterior, or both."""
-        shares = super()._look_up(table, factors)
-        if self.output == "states" or not shares:
-            return shares
-        columns = known_columns(table, self.layout_, self.covariates_)
-        names = name_columns(self.layout_, self.layout_.names, self.suffixes_, self.covariates_)
-        found = []
-        for lookup, (name, mixture) in zip(shares, self.mixtures_.items(), strict=True):
-            rows = self.normal_scores_[name].apply(columns)
-            found.append(Lookup(tuple(names[name]), self._columns_of(mixture, rows, lookup.taken())))
-        return found
-
-    def _columns_of(self, mixture: Mixture, rows: Floats, shares: Floats) -> Floats:
-        """What is given out of rows whose levels have the given shares."""
-        if self.output == "states":
-            return shares
-        posterior = posteriors(mixture, rows, shares)
-        return posterior if self.output == "posterior" else np.hstack([shares, posterior])
-
-
-def _values(target: Target) -> Array:
-    """The target as numbers, or as codes of its classes; (n,)."""
-    if target.kind == "continuous":
-        return np.asarray(target.columns[0], dtype=np.float64)
-    codes: Codes = np.argmax(np.column_stack(target.columns), axis=1)
-    return codes
-
-
-def _some_levels(sample: Sample, seed: int) -> Codes:
-    """Rows of as many whole levels as make about `_MOST_CHOICE_ROWS` rows; parts of levels say less."""
-    if len(sample.codes) <= _MOST_CHOICE_ROWS:
-        return np.arange(len(sample.codes))
-    counts = np.bincount(sample.codes, minlength=sample.n_levels)
-    order = np.random.default_rng(seed).permutation(sample.n_levels)
+def _some_levels(rows: MixtureRows, seed: int) -> Codes:
+    """Rows of as many whole levels as add up to about `_MOST_CHOICE_ROWS`; parts of levels say less."""
+    if len(rows.codes) <= _MOST_CHOICE_ROWS:
+        return np.arange(len(rows.codes))
+    counts = np.bincount(rows.codes, minlength=rows.n_levels)
+    order = np.random.default_rng(seed).permutation(rows.n_levels)
     chosen = order[: max(1, np.searchsorted(np.cumsum(counts[order]), _MOST_CHOICE_ROWS))]
-    keep = np.zeros(sample.n_levels, dtype=bool)
+    keep = np.zeros(rows.n_levels, dtype=bool)
     keep[chosen] = True
-    return np.flatnonzero(keep[sample.codes])
+    return np.flatnonzero(keep[rows.codes])

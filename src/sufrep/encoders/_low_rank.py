@@ -1,30 +1,43 @@
-"""Levels by the leading directions of their means (algorithm 2 of the paper)."""
+"""Levels by the leading directions of their means: algorithms 2 (dense) and 3 (sparse) of the paper."""
 
 from __future__ import annotations
 
-from numbers import Integral
+from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.exceptions import ConvergenceWarning
 
-from sufrep.encoders._cross_fitting import CrossFittingEncoder
-from sufrep.encoders._means import shrunken_target_means
-from sufrep.encoders._vectors import Rows, Suffix, Vectors, pool_rare, pooled_places
-from sufrep.errors import TooManyComponentsError
+from sufrep._sklearn import Interval, StrOptions
+from sufrep.encoders._base import (
+    TARGET_CONSTRAINTS,
+    GroupEncoder,
+    Needs,
+    Suffix,
+    Vectors,
+    most_iterations,
+)
+from sufrep.encoders._means import shrink_with_target
+from sufrep.encoders._target import output_positions
+from sufrep.errors import TooManyComponentsError, warn
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
-from sufrep.solvers.scales import within_covariance, within_scale
-from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
+from sufrep.solvers.shrinkage import (
+    estimate_means_prior,
+    shrink_means,
+    within_covariance,
+    within_scale,
+)
+from sufrep.solvers.sparse_pca import sparse_pca
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sufrep._arrays import Floats, Levels
-    from sufrep.encoders._layout import Column, Group
+    from sufrep._arrays import Floats
+    from sufrep.encoders._inputs import GroupSample
     from sufrep.moments import GroupMoments
 
 
-class LowRankEncoder(CrossFittingEncoder):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LowRankEncoder(GroupEncoder):
     """Represent each level by its row of the first k left singular vectors of the means matrix.
 
     Assumption (lemma 3 of the paper): as for `MeansEncoder`, with k hidden states. The matrix of the
@@ -33,12 +46,30 @@ class LowRankEncoder(CrossFittingEncoder):
 
     Parameters
     ----------
-    {common parameters}
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
     n_components : int or "auto", default="auto"
         Number k of vectors, at most the number of covariates; those beyond the number of levels are
-        zero. "auto" counts the singular values that stand above noise: where levels do not differ and lie
-        at zero, the means, divided by their standard errors, are standard normal noise, and Johnstone's
-        (2008) largest-root law tells which singular value 5 % of such samples exceed. It needs no target;
+        zero. "auto" counts the singular values above the noise: if levels do not differ and lie at zero,
+        the means divided by their standard errors are standard normal noise, and Johnstone's (2008)
+        largest-root law gives the singular value that 5 % of such samples exceed. It needs no target;
         at least one component is kept.
     standardize : bool, default=True
         Divide each covariate by its pooled standard deviation within levels first, so that the
@@ -46,9 +77,9 @@ class LowRankEncoder(CrossFittingEncoder):
     shrinkage : {"auto"} or None, default=None
         "auto" starts from the shrunken means of `MeansEncoder`.
     use_target : bool, default=False
-        Take the target for one more covariate, by its shrunken mean. The number of components is chosen
-        without it, and vectors are rotated to lie as near as can be to those without it (Procrustes), so
-        that those of all folds mean the same. ``fit_transform`` then cross-fits.
+        Use the target as one more covariate, by its shrunken mean. The number of components is chosen
+        without it, and the vectors are rotated as close as possible to those without it (Procrustes), so
+        that those of all folds are comparable. ``fit_transform`` then cross-fits.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     cv : int, splitter or iterable of (train, test), default=5
@@ -58,7 +89,14 @@ class LowRankEncoder(CrossFittingEncoder):
 
     Attributes
     ----------
-    {common attributes}
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
     singular_values_ : dict of str to ndarray, shape (min(n_levels, n_covariates),)
         All singular values of the means matrix.
     references_ : dict of str to ndarray, shape (n_levels, n_components)
@@ -66,7 +104,7 @@ class LowRankEncoder(CrossFittingEncoder):
     target_type_ : str
         With ``use_target``: the kind of the target that was found.
     n_targets_ : int
-        With ``use_target``: columns that the target has, one for each class.
+        With ``use_target``: number of columns of the target, one for each class.
 
     Examples
     --------
@@ -99,55 +137,34 @@ class LowRankEncoder(CrossFittingEncoder):
     {'encode__alpha': 0.5, 'encode__n_components': 2} R² = 0.73
     """
 
+    n_components: int | Literal["auto"] = "auto"
+    standardize: bool = True
+    shrinkage: Literal["auto"] | None = None
+    use_target: bool = False
+    target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
+    cv: Any = 5
+    random_state: int = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CrossFittingEncoder._parameter_constraints,
+        **GroupEncoder._parameter_constraints,
+        **TARGET_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "standardize": ["boolean"],
         "shrinkage": [StrOptions({"auto"}), None],
         "use_target": ["boolean"],
     }
 
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        n_components: int | Literal["auto"] = "auto",
-        standardize: bool = True,
-        shrinkage: Literal["auto"] | None = None,
-        use_target: bool = False,
-        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        cv: Any = 5,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-            cv=cv,
-            target_type=target_type,
-            random_state=random_state,
-        )
-        self.n_components = n_components
-        self.standardize = standardize
-        self.shrinkage = shrinkage
-        self.use_target = use_target
-
     @property
-    def _order(self) -> Literal[1, 2]:
-        needed = self.standardize or self.shrinkage or self.use_target or self.n_components == "auto"
-        return 2 if needed else 1
+    def _needs(self) -> Needs:
+        second = self.standardize or self.shrinkage or self.use_target or self.n_components == "auto"
+        return Needs(
+            order=2 if second else 1,
+            target="covariate" if self.use_target else "unused",
+            target_type=self.target_type,
+        )
 
-    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
+    def _represent(self, sample: GroupSample) -> Vectors:
+        moments = sample.moments
         n_own = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
         own = moments.select(range(n_own)) if self.use_target else moments
         k = count_components(own, self.n_components)
@@ -159,34 +176,155 @@ class LowRankEncoder(CrossFittingEncoder):
             return Vectors(found.vectors, suffixes, {"singular_values_": found.singular_values})
         joint = left_singular_vectors(self._matrix_with_target(moments), k)
         details = {"singular_values_": joint.singular_values, "references_": found.vectors}
-        return Vectors(rotated(joint.vectors, found.vectors), suffixes, details)
+        return Vectors(_rotated(joint.vectors, found.vectors), suffixes, details)
 
-    def _represent_fold(self, outside: GroupMoments, name: str, levels: Levels) -> Vectors:  # noqa: ARG002
-        whole, reference = self.moments_[name], self.references_[name]
-        reference = reference[pooled_places(whole.weight, self.min_frequency)]
-        position = {level: row for row, level in enumerate(whole.levels.tolist())}
-        same = reference[[position[level] for level in outside.levels.tolist()]]
-        moments, place = pool_rare(outside, self.min_frequency)
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
+        """Rotate the vectors of a fold to the reference, the vectors of all rows without the target."""
+        moments, reference = sample.moments, whole.details["references_"]
+        if not moments.n_levels:
+            return Vectors(np.empty((0, reference.shape[1])), prior=reference.mean(axis=0))
+        levels = whole.details["moments_"].levels.tolist()
+        position = {level: row for row, level in enumerate(levels)}
+        same = reference[[position[level] for level in moments.levels.tolist()]]
         vectors = left_singular_vectors(self._matrix_with_target(moments), reference.shape[1]).vectors
-        # Columns have norm 1 over the levels that are there; fewer levels, larger entries.
-        values = vectors[place] * np.sqrt(moments.n_levels / len(self.references_[name]))
-        return Vectors(rotated(values, same), [])
+        # Columns have norm 1 over the levels of the fold; fewer levels, larger entries.
+        return Vectors(_rotated(vectors * np.sqrt(moments.n_levels / len(reference)), same))
 
     def _matrix_with_target(self, moments: GroupMoments) -> Floats:
-        """The means of covariates and target, those of two classes once; (n_levels, p + n_given)."""
+        """The means of covariates and target, of two classes only the second; (n_levels, p + n_outputs)."""
         n_own = len(moments.covariates) - self.n_targets_
-        values, _ = shrunken_target_means(moments, n_own, self.shrinkage)
+        values, _ = shrink_with_target(moments, n_own, self.shrinkage)
         if self.standardize:
             values = values / within_scale(moments)
-        return values[:, [*range(n_own), *(n_own + j for j in self._given_targets())]]
-
-    def _nothing_known(self, name: str) -> Floats:
-        mean: Floats = self.references_[name].mean(axis=0)
-        return mean
+        outputs = output_positions(self.target_type_, self.n_targets_)
+        return values[:, [*range(n_own), *(n_own + j for j in outputs)]]
 
 
-def rotated(vectors: Floats, reference: Floats) -> Floats:
-    """The vectors (n, k) in the rotation, or reflection, that is nearest to the reference (Procrustes)."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class SparseLowRankEncoder(GroupEncoder):
+    """Represent each level by k sparse linear combinations of its covariate means.
+
+    Assumption: as for `LowRankEncoder` (lemma 3 of the paper). The combinations are those of sparse
+    principal component analysis (Zou, Hastie and Tibshirani, eq. 3.12), which trees can use better
+    because each involves few covariates: with the means ω_g of the M levels,
+
+        min over A, B of  1/M Σ_g ‖ω_g − A Bᵀω_g‖² + ridge Σ‖b_j‖² + penalty Σ‖b_j‖₁,  AᵀA = I,
+
+    and the level's vector is Bᵀω_g (with ``center``, all ω_g less their mean).
+
+    Parameters
+    ----------
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
+    n_components : int or "auto", default="auto"
+        Number of combinations; "auto" as in `LowRankEncoder`, of the centred means where they are centred.
+    alpha : float, default=0.001
+        The L1 penalty as a share of the smallest one that makes every loading zero, from 0 to 1.
+    ridge : float, default=0.01
+        The ridge penalty as a share of the mean square of the covariate means.
+    standardize : bool, default=True
+        Divide each covariate by its pooled standard deviation within levels first.
+    center : bool, default=True
+        Subtract the mean over the levels from the means first. The paper does not; but where covariates lie
+        far from zero, the common mean dominates the largest penalty and the ridge, and every component but
+        the first is zero. Sufficiency is not affected: P(L | g) sums to 1, so that vectors known up to a
+        constant are enough.
+    shrinkage : {"auto"} or None, default=None
+        "auto" starts from the shrunken means of `MeansEncoder`.
+    max_iter : int, default=1000
+        Maximum number of rounds of the alternating minimisation.
+
+    Attributes
+    ----------
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
+    loadings_ : dict of str to ndarray, shape (n_covariates, n_components)
+        B, on the scale of the standardised covariates.
+    iterations_ : dict of str to int
+        Number of rounds for each group; ``n_iter_`` is the largest.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sufrep import SparseLowRankEncoder
+    >>> shops = pd.DataFrame(
+    ...     {"shop": list("aabbcc"), "price": [1.0, 2, 8, 9, 4, 5], "size": [3.0, 4, 4, 3, 5, 2]}
+    ... )
+    >>> encoder = SparseLowRankEncoder("shop", n_components=1, alpha=0.3).fit(shops)
+    >>> encoder.get_feature_names_out().tolist()
+    ['price', 'size', 'shop_sparse1']
+    """
+
+    n_components: int | Literal["auto"] = "auto"
+    alpha: float = 0.001
+    ridge: float = 0.01
+    standardize: bool = True
+    center: bool = True
+    shrinkage: Literal["auto"] | None = None
+    max_iter: int = 1000
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "alpha": [Interval(Real, 0, 1, closed="both")],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "standardize": ["boolean"],
+        "center": ["boolean"],
+        "shrinkage": [StrOptions({"auto"}), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    n_iter_ = property(most_iterations)
+
+    @property
+    def _needs(self) -> Needs:
+        second = self.standardize or self.shrinkage or self.n_components == "auto"
+        return Needs(order=2 if second else 1)
+
+    def _represent(self, sample: GroupSample) -> Vectors:
+        moments = sample.moments
+        matrix = means_matrix(moments, standardize=self.standardize, shrinkage=self.shrinkage)
+        if self.center:
+            matrix = matrix - matrix.mean(axis=0)
+        k = count_components(moments, self.n_components, center=self.center)
+        gram = matrix.T @ matrix / len(matrix)
+        result = sparse_pca(gram, k, alpha=self.alpha, ridge=self.ridge, max_iter=self.max_iter)
+        if not result.converged:
+            warn(
+                f"Sparse principal components did not converge in max_iter={self.max_iter} rounds.\n"
+                "Hint: raise max_iter, or alpha, which makes the problem easier.",
+                ConvergenceWarning,
+            )
+        details = {"loadings_": result.loadings, "iterations_": result.n_iter}
+        suffixes = [Suffix(f"sparse{j + 1}") for j in range(k)]
+        return Vectors(matrix @ result.loadings, suffixes, details)
+
+
+def _rotated(vectors: Floats, reference: Floats) -> Floats:
+    """Rotate or reflect vectors (n, k) as close as possible to the reference (orthogonal Procrustes)."""
     left, _, right = np.linalg.svd(vectors.T @ reference)
     return np.asarray(vectors @ (left @ right))
 
@@ -200,9 +338,9 @@ def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal
 def count_components(
     moments: GroupMoments, n_components: int | Literal["auto"], *, center: bool = False
 ) -> int:
-    """The number of components asked for, or the number that stand above noise.
+    """The number of components requested, or with "auto" the number above the noise.
 
-    That is the rank of the between-level covariance where the means are centred.
+    That is the rank of the between-level covariance if the means are centred.
     """
     n_covariates = len(moments.covariates)
     if isinstance(n_components, str):
@@ -212,7 +350,7 @@ def count_components(
         if center:
             rounding = 1e-12 * np.abs(mean).max(axis=0)
             mean = mean - moments.weight @ mean / moments.total_weight
-            # What is left of a covariate that does not vary must not pass for a component.
+            # Rounding errors of a covariate that does not vary must not count as a component.
             mean = np.where(np.abs(mean) > rounding, mean, 0.0)
         return n_components_above_noise(mean / scale, moments.weight, covariance)
     if n_components > n_covariates:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from sufrep._frames import Lookup
-from sufrep.encoders._cross_fitting import CrossFittingEncoder
-from sufrep.encoders._layout import read_covariates
-from sufrep.encoders._reading import check_weights
-from sufrep.encoders._vectors import Rows, Suffix, Vectors, pool_rare
+from sufrep._sklearn import StrOptions
+from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
+from sufrep.encoders._target import output_positions
 from sufrep.solvers.shrinkage import estimate_means_prior, posterior_means, shrink_each, shrink_means
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sufrep._arrays import Codes, Columns, Floats
-    from sufrep._frames import Factorized, Table
-    from sufrep.encoders._layout import Column, Group
-    from sufrep.encoders._target import Target
+    from sufrep._arrays import Floats
+    from sufrep.encoders._inputs import GroupSample, Rows
     from sufrep.moments import GroupMoments
 
 
-class MeansEncoder(CrossFittingEncoder):
+@dataclass(eq=False, repr=False, kw_only=True)
+class MeansEncoder(GroupEncoder):
     """Represent each level by the mean of the covariates of its rows, and of the target if asked.
 
     Assumption (lemma 2 of the paper): the level acts on the target only through a hidden state L, and
@@ -37,22 +33,40 @@ class MeansEncoder(CrossFittingEncoder):
 
     Parameters
     ----------
-    {common parameters}
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
     shrinkage : {"auto"} or None, default=None
         "auto" replaces the sample means by their posterior means under the normal model
         x̄_g ~ N(ω_g, W/n_g), ω_g ~ N(m, T), whose m, T and W are estimated from the moments (multivariate
-        empirical Bayes): small levels, and directions in which levels hardly differ, are drawn to the
-        overall mean. A level never seen gets m.
+        empirical Bayes): small levels, and directions in which levels hardly differ, are shrunk
+        towards the overall mean. An unseen level gets m.
     leave_one_out : bool, default=False
         Give each row of ``fit_transform`` the mean of its level without the row itself. Where levels are
         small, their means contain the row in training but not for new rows, and trees learn that
-        difference. Unless ``shrinkage`` says how, all means are then drawn to the overall mean as by one
-        more row, so that a level of one row has a mean too.
+        difference. Without ``shrinkage``, all means are then shrunk towards the overall mean as if each level
+        had one more row there, so that a level with a single row has a mean too.
     use_target : bool, default=False
-        Add the mean of the target, or the share of each class (of two, the second). It is shrunk to the
-        overall mean as far as it is noise: alone, or together with the others with ``shrinkage="auto"``.
-        ``fit_transform`` then cross-fits all columns that the target has a part in. With ``covariates=[]``
-        nothing but the target is averaged.
+        Add the mean of the target, or the share of each class (of two, the second). It is shrunk
+        towards the overall mean by empirical Bayes: alone, or with ``shrinkage="auto"`` jointly with the
+        covariates. ``fit_transform`` then cross-fits all columns that the target takes part in. With
+        ``covariates=[]`` only the target is averaged.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     cv : int, splitter or iterable of (train, test), default=5
@@ -62,7 +76,14 @@ class MeansEncoder(CrossFittingEncoder):
 
     Attributes
     ----------
-    {common attributes}
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
     target_type_ : str
         With ``use_target``: the kind of the target that was found.
     n_targets_ : int
@@ -89,138 +110,101 @@ class MeansEncoder(CrossFittingEncoder):
     └────────┴────────┴───────────────────┴─────────────────────┘
     """
 
+    shrinkage: Literal["auto"] | None = None
+    leave_one_out: bool = False
+    use_target: bool = False
+    target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
+    cv: Any = 5
+    random_state: int = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CrossFittingEncoder._parameter_constraints,
+        **GroupEncoder._parameter_constraints,
+        **TARGET_CONSTRAINTS,
         "shrinkage": [StrOptions({"auto"}), None],
         "leave_one_out": ["boolean"],
         "use_target": ["boolean"],
     }
-    _target_suffices: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        shrinkage: Literal["auto"] | None = None,
-        leave_one_out: bool = False,
-        use_target: bool = False,
-        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        cv: Any = 5,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-            cv=cv,
-            target_type=target_type,
-            random_state=random_state,
-        )
-        self.shrinkage = shrinkage
-        self.leave_one_out = leave_one_out
-        self.use_target = use_target
 
     @property
-    def _order(self) -> Literal[1, 2]:
-        return 2 if self.shrinkage or self.use_target else 1
+    def _needs(self) -> Needs:
+        # With covariates=[] only the target is averaged.
+        only_target = self.use_target and self.covariates is not None
+        return Needs(
+            order=2 if self.shrinkage or self.use_target else 1,
+            covariates="optional" if only_target else "required",
+            target="covariate" if self.use_target else "unused",
+            target_type=self.target_type,
+        )
 
-    def _training_lookups(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, list[Lookup]]:
-        """With ``leave_one_out``, the covariates' means are made without the row itself."""
-        if self.use_target or not self.leave_one_out:
-            return super()._training_lookups(X, y, sample_weight)
-        table, factors = self._update(X, y, sample_weight, reset=True)
-        columns = read_covariates(table, self.layout_)[1]
-        weights = check_weights(sample_weight, table.n_rows)
-        lookups = [
-            Lookup(full.names, self._left_out(name, factor, columns, weights))
-            for full, name, factor in zip(
-                self._look_up(table, factors), self.representations_, factors, strict=True
-            )
-        ]
-        return table, lookups
+    def _represent(self, sample: GroupSample) -> Vectors:
+        moments = sample.moments
+        n_own = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
+        outputs = list(range(n_own))
+        if self.use_target:
+            outputs += [n_own + j for j in output_positions(self.target_type_, self.n_targets_)]
+        suffixes = [Suffix("mean_", j) for j in outputs]
+        values, center = moments.filled_mean(), None
+        if self.shrinkage or self.use_target:
+            values, center = shrink_with_target(moments, n_own, self.shrinkage)
+        if self.leave_one_out and not self.shrinkage:
+            own = moments.select(range(n_own))
+            center = own.overall_mean() if center is None else center
+            values[:, :n_own] = _add_one_row(own.mean, own.observed, center[:n_own])
+        return Vectors(
+            values[:, outputs],
+            suffixes,
+            prior=None if center is None else center[outputs],
+            first_cross_fitted=0 if self.shrinkage else n_own,
+        )
 
-    def _cross_fitted(
-        self,
-        full: Floats,
-        name: str,
-        factor: Factorized,
-        columns: Columns,
-        target: Target,
-        weights: Floats | None,
-        folds: Sequence[tuple[Codes, Codes]],
-    ) -> Floats:
-        values = super()._cross_fitted(full, name, factor, columns, target, weights, folds)
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
+        if sample.moments.n_levels:
+            return self._represent(sample)
+        n_outputs = len(output_positions(self.target_type_, self.n_targets_))
+        prior = whole.with_prior()[-1].copy()
+        prior[len(prior) - n_outputs :] = 0.0  # the overall mean of the target would be the row's own
+        first = 0 if self.shrinkage else len(prior) - n_outputs
+        return Vectors(np.empty((0, len(prior))), prior=prior, first_cross_fitted=first)
+
+    def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
+        """With ``leave_one_out``, training rows get the means of the covariates without the row itself."""
+        lookup = super()._encode_rows(vectors, rows)
+        if not (rows.training and self.leave_one_out and len(rows.columns)):
+            return lookup
+        values = np.asarray(lookup.values)[lookup.rows]
+        values[:, : len(rows.columns)] = self._leave_one_out(vectors, rows)
+        return Lookup(values)
+
+    def _leave_one_out(self, vectors: Vectors, rows: Rows) -> Floats:
+        """Means of the covariates without the row itself; (n, n_covariates)."""
+        p = len(rows.columns)
+        moments: GroupMoments = vectors.details["moments_"].select(range(p))
+        values = np.tile(vectors.with_prior()[-1, :p], (len(rows.codes), 1))
+        inside = np.flatnonzero(rows.codes >= 0)  # the others have no level, and nothing to leave out
+        rows = rows.take(inside)
+        own = np.ones(len(inside)) if rows.weights is None else rows.weights
+        mean = moments.leave_one_out(rows.codes, rows.columns, own)
+        null = np.column_stack([np.isnan(column) for column in rows.columns])
+        rest = np.maximum(moments.observed[rows.codes] - np.where(null, 0.0, own[:, None]), 0.0)
+        rest[np.isnan(mean)] = 0.0  # rounding errors of weights
         if self.shrinkage:
-            return values  # the target has a part in every column
-        own = columns[: len(columns) - self.n_targets_]
-        if own:
-            left_out = self._left_out(name, factor, own, weights) if self.leave_one_out else full
-            values[:, : len(own)] = left_out[:, : len(own)]
-        return values
-
-    def _left_out(self, name: str, factor: Factorized, columns: Columns, weights: Floats | None) -> Floats:
-        """Means of the covariates, without the row itself; (n, n_covariates)."""
-        moments, _ = pool_rare(self.moments_[name].select(range(len(columns))), self.min_frequency)
-        codes, _ = self._pooled_codes(name, factor)
-        values = np.tile(self.representations_[name].prior[: len(columns)], (len(codes), 1))
-        inside = codes >= 0  # the rest has no level, and nothing to leave out
-        codes, columns = codes[inside], [column[inside] for column in columns]
-        own = np.ones(len(codes)) if weights is None else weights[inside]
-        mean = moments.leave_one_out(codes, columns, own)
-        null = np.column_stack([np.isnan(column) for column in columns])
-        rest = np.maximum(moments.observed[codes] - np.where(null, 0.0, own[:, None]), 0.0)
-        rest[np.isnan(mean)] = 0.0  # what rounding leaves of weights
-        if self.shrinkage:
-            weight = np.maximum(moments.weight[codes] - own, 0.0)
+            weight = np.maximum(moments.weight[rows.codes] - own, 0.0)
             values[inside] = posterior_means(estimate_means_prior(moments), mean, rest, weight)
         else:
-            values[inside] = one_more_row(mean, rest, moments.overall_mean())
+            values[inside] = _add_one_row(mean, rest, moments.overall_mean())
         return values
 
-    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:  # noqa: ARG002
-        n_own = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
-        given = list(range(n_own))
-        if self.use_target:
-            given += [n_own + j for j in self._given_targets()]
-        suffixes = [Suffix("mean_", j) for j in given]
-        if self.shrinkage or self.use_target:
-            values, center = shrunken_target_means(moments, n_own, self.shrinkage)
-            if self.leave_one_out and not self.shrinkage:
-                own = moments.select(range(n_own))
-                values[:, :n_own] = one_more_row(own.mean, own.observed, center[:n_own])
-            return Vectors(values[:, given], suffixes, prior=center[given])
-        if self.leave_one_out:
-            center = moments.overall_mean()
-            return Vectors(one_more_row(moments.mean, moments.observed, center), suffixes, prior=center)
-        return Vectors(moments.filled_mean(), suffixes)
 
-    def _nothing_known(self, name: str) -> Floats:
-        n_given = len(self._given_targets())
-        prior = self.representations_[name].prior.copy()
-        prior[len(prior) - n_given :] = 0.0  # the overall mean of the target would be the row's own
-        return prior
-
-
-def shrunken_target_means(
+def shrink_with_target(
     moments: GroupMoments, n_own: int, shrinkage: Literal["auto"] | None
 ) -> tuple[Floats, Floats]:
-    """Means of the covariates and, behind `n_own` of them, of the target, which are always shrunk.
+    """Means of the covariates and, behind the first `n_own` columns, of the target, which are always shrunk.
 
     Returns
     -------
     values : ndarray, shape (n_levels, p)
     center : ndarray, shape (p,)
-        What a level without rows gets.
+        The vector of a level without rows.
     """
     if shrinkage:
         prior = estimate_means_prior(moments)
@@ -232,6 +216,6 @@ def shrunken_target_means(
     return values, center
 
 
-def one_more_row(mean: Floats, observed: Floats, center: Floats) -> Floats:
+def _add_one_row(mean: Floats, observed: Floats, center: Floats) -> Floats:
     """Means as if every level had one more row, at the centre; (k, p)."""
     return np.asarray((np.where(observed > 0, observed * np.nan_to_num(mean), 0.0) + center) / (observed + 1))

@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from sufrep._warnings import warn
-from sufrep.encoders._base import GroupEncoder
-from sufrep.encoders._vectors import Rows, Suffix, Vectors
-from sufrep.solvers.discriminant import linear_discriminant
+from sufrep._sklearn import Interval, StrOptions
+from sufrep.encoders._base import GroupEncoder, Needs, Suffix, Vectors, most_iterations
+from sufrep.errors import warn
+from sufrep.solvers.closed_forms import linear_discriminant
 from sufrep.solvers.multinomial import fit_multinomial
-from sufrep.solvers.scales import overall_scale, within_freedom
+from sufrep.solvers.shrinkage import overall_scale, within_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Array, Codes, Floats
-    from sufrep.encoders._layout import Column, Group
+    from sufrep._arrays import Array, Floats
+    from sufrep.encoders._inputs import GroupSample
     from sufrep.moments import GroupMoments
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MNLEncoder(GroupEncoder):
     """Represent each level by the intercept and slopes of a logit that predicts it from the covariates.
 
@@ -34,32 +33,57 @@ class MNLEncoder(GroupEncoder):
 
         Σ_i −log Λ(g_i | x_i) + penalty/2 · ‖slopes‖²,
 
-    the intercept being free; with ``standardize``, the slopes penalised are those of covariates divided by
+    with a free intercept; with ``standardize``, the slopes penalised are those of covariates divided by
     their standard deviation. (Without it this is scikit-learn's LogisticRegression with C = 1/penalty.)
     Coefficients are in the units of the covariates; intercepts have mean 0 over the levels. Nulls in the
     covariates count as their mean.
 
     Parameters
     ----------
-    {common parameters}
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
     solver : {"lbfgs", "lda"}, default="lbfgs"
-        "lbfgs" solves the problem above exactly, from the rows. "lda" takes the closed form that holds
-        where covariates are normal with one covariance within all levels; it needs the moments only,
-        so it is much faster and has ``partial_fit``. There ``penalty`` is the number of made-up rows
-        that pull the covariance within levels towards a diagonal one.
+        "lbfgs" solves the problem above exactly, from the rows. "lda" uses the closed form that holds
+        if covariates are normal with the same covariance in all levels; it needs only the moments, so it
+        is much faster and has ``partial_fit``. There ``penalty`` is the number of pseudo-observations that
+        shrink the covariance within levels towards a diagonal one.
     penalty : float, default=1.0
-        Of the slopes, for "lbfgs"; made-up rows, for "lda".
+        Penalty of the slopes for "lbfgs"; number of pseudo-observations for "lda".
     standardize : bool, default=True
         Penalise the slopes of covariates divided by their standard deviation, so that the result does
         not depend on units.
     max_iter : int, default=1000
-        Most iterations of "lbfgs".
+        Maximum number of iterations of "lbfgs".
 
     Attributes
     ----------
-    {common attributes}
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
     iterations_ : dict of str to int
-        Iterations that "lbfgs" took for each group; ``n_iter_`` is the largest.
+        Number of iterations of "lbfgs" for each group; ``n_iter_`` is the largest.
 
     Examples
     --------
@@ -74,6 +98,11 @@ class MNLEncoder(GroupEncoder):
     2    c     2.0            0.34             -0.02
     """
 
+    solver: Literal["lbfgs", "lda"] = "lbfgs"
+    penalty: float = 1.0
+    standardize: bool = True
+    max_iter: int = 1000
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         "solver": [StrOptions({"lbfgs", "lda"})],
@@ -82,55 +111,23 @@ class MNLEncoder(GroupEncoder):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        solver: Literal["lbfgs", "lda"] = "lbfgs",
-        penalty: float = 1.0,
-        standardize: bool = True,
-        max_iter: int = 1000,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-        )
-        self.solver = solver
-        self.penalty = penalty
-        self.standardize = standardize
-        self.max_iter = max_iter
+    n_iter_ = property(most_iterations)
 
     @property
-    def _order(self) -> Literal[1, 2]:
-        return 2
+    def _needs(self) -> Needs:
+        return Needs(order=2, rows=self.solver == "lbfgs")
 
-    @property
-    def _moments_suffice(self) -> bool:
-        return self.solver == "lda"
-
-    @property
-    def n_iter_(self) -> int:
-        """Most iterations that any group took."""
-        check_is_fitted(self)
-        iterations: dict[str, int] = getattr(self, "iterations_", {})
-        return max([1, *iterations.values()])
-
-    def _represent(self, moments: GroupMoments, rows: Rows | None) -> Vectors:
+    def _represent(self, sample: GroupSample) -> Vectors:
+        moments = sample.moments
         scale = overall_scale(moments) if self.standardize else np.ones(len(moments.covariates))
         suffixes = [Suffix("intercept"), *(Suffix("slope_", j) for j in range(len(scale)))]
-        if rows is not None:
-            return Vectors(*self._solve(moments, rows, scale, suffixes))
+        if self.solver == "lda":
+            values, n_iter = self._closed_form(moments, scale), 1
+        else:
+            values, n_iter = self._iterate(sample, scale)
+        return Vectors(values, suffixes, {"iterations_": n_iter})
+
+    def _closed_form(self, moments: GroupMoments, scale: Floats) -> Floats:
         result = linear_discriminant(
             moments.filled_mean(),
             moments.weight,
@@ -139,20 +136,17 @@ class MNLEncoder(GroupEncoder):
             penalty=self.penalty,
             scale=scale,
         )
-        values = np.column_stack([result.intercepts, result.slopes])
-        return Vectors(values, suffixes, {"iterations_": 1})
+        return np.column_stack([result.intercepts, result.slopes])
 
-    def _solve(
-        self, moments: GroupMoments, rows: Rows, scale: Floats, suffixes: list[Suffix]
-    ) -> tuple[Floats, list[Suffix], dict[str, Any]]:
-        stacked, codes, weights = complete_rows(moments, rows)
+    def _iterate(self, sample: GroupSample, scale: Floats) -> tuple[Floats, int]:
+        rows = sample.rows
         result = fit_multinomial(
-            stacked,
-            codes,
-            moments.n_levels,
+            StackedColumns(list(rows.columns), sample.moments.overall_mean()),
+            rows.codes,
+            rows.n_levels,
             penalty=self.penalty,
             scale=scale,
-            weights=weights,
+            weights=rows.weights,
             max_iter=self.max_iter,
         )
         if not result.converged:
@@ -161,12 +155,12 @@ class MNLEncoder(GroupEncoder):
                 "Hint: raise max_iter, or penalty; with penalty=0 separable levels have no solution.",
                 ConvergenceWarning,
             )
-        return np.column_stack([result.intercepts, result.slopes]), suffixes, {"iterations_": result.n_iter}
+        return np.column_stack([result.intercepts, result.slopes]), result.n_iter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackedColumns:
-    """Columns as rows (n, p), nulls filled; blocks are stacked when asked for, so that no copy is held."""
+    """Columns as a matrix (n, p) with nulls filled; blocks are built on demand, so no copy is kept."""
 
     columns: Sequence[Array]
     fill: Floats
@@ -190,15 +184,3 @@ class StackedColumns:
             block[:, j] = column[part]
             block[np.isnan(block[:, j]), j] = self.fill[j]
         return block
-
-
-def complete_rows(moments: GroupMoments, rows: Rows) -> tuple[StackedColumns, Codes, Floats | None]:
-    """Return the rows that count, with nulls at their mean, and their codes and weights."""
-    counts = rows.codes >= 0
-    if rows.weights is not None:
-        counts &= rows.weights > 0
-    if counts.all():
-        return StackedColumns(list(rows.columns), moments.overall_mean()), rows.codes, rows.weights
-    columns = [column[counts] for column in rows.columns]
-    weights = None if rows.weights is None else rows.weights[counts]
-    return StackedColumns(columns, moments.overall_mean()), rows.codes[counts], weights

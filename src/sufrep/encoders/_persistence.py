@@ -33,18 +33,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from sufrep._atomic import replace_file
-from sufrep._levels import as_levels
-from sufrep.encoders._layout import Covariate, Layout
-from sufrep.encoders._vectors import Suffix
+from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
 from sufrep.errors import EncoderFileError, NotSavableError
 from sufrep.moments import GroupMoments
-from sufrep.representation import Representation
-from sufrep.solvers.curves import Curve
+from sufrep.representation import Representation, as_levels
 from sufrep.solvers.experts import ClassExperts, LinearExperts
-from sufrep.solvers.likeness import Likeness
-from sufrep.solvers.local_effects import LocalEffects
+from sufrep.solvers.local_effects import LevelKernel, LocalEffects
 from sufrep.solvers.mixture import Mixture
-from sufrep.solvers.normal_scores import NormalScores
+from sufrep.solvers.regressions import Curve, NormalScores
 
 if TYPE_CHECKING:
     import os
@@ -55,9 +51,9 @@ VERSION = 1
 _RECORDS = {
     cls.__name__: cls
     for cls in (
-        *(Covariate, Layout, Suffix, GroupMoments, Representation),
+        *(Covariate, Layout, OutputColumn, GroupMoments, Representation),
         *(Mixture, NormalScores, LinearExperts, ClassExperts),
-        *(Curve, Likeness, LocalEffects),
+        *(Curve, LevelKernel, LocalEffects),
     )
 }
 _ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime.time)}

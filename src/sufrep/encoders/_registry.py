@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sufrep.encoders._contrasts import ContrastEncoder
-from sufrep.encoders._fisher import FisherEncoder
+from sufrep.encoders._classical import ContrastEncoder, FisherEncoder, PermutationEncoder
 from sufrep.encoders._latent_state import LatentStateEncoder
-from sufrep.encoders._local_effect import LocalEffectEncoder
-from sufrep.encoders._low_rank import LowRankEncoder
+from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder
+from sufrep.encoders._low_rank import LowRankEncoder, SparseLowRankEncoder
 from sufrep.encoders._means import MeansEncoder
-from sufrep.encoders._mixed_model import MixedModelEncoder
 from sufrep.encoders._mnl import MNLEncoder
-from sufrep.encoders._permutation import PermutationEncoder
 from sufrep.encoders._persistence import load_encoder
-from sufrep.encoders._random_intercept import RandomInterceptEncoder
-from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
 from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.errors import UnknownMethodError
 
@@ -23,7 +18,7 @@ if TYPE_CHECKING:
     import os
 
     from sufrep.encoders._base import GroupEncoder
-    from sufrep.encoders._layout import Group
+    from sufrep.encoders._inputs import Group
 
 METHODS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     "one_hot": (ContrastEncoder, {"coding": "one_hot"}),
@@ -59,7 +54,7 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     group : str, int, tuple, list of these, or None
         The categorical column(s).
     **parameters
-        Further parameters of the encoder; they win over those that the method stands for.
+        Further parameters of the encoder; they override those that the method implies.
 
     Examples
     --------

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import stats
 from sklearn.base import clone, is_regressor
-from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
+from sufrep._frames import with_missing_level
 from sufrep._learners import make_learner
-from sufrep.encoders._contrasts import ContrastEncoder
-from sufrep.encoders._reading import check_length, read_group, read_table
+from sufrep._sklearn import take_rows
+from sufrep.encoders._classical import ContrastEncoder
+from sufrep.encoders._inputs import check_length, read_factor, read_table
 from sufrep.encoders._target import read_target, split_rows
 from sufrep.errors import InvalidParameterError, UnknownGroupError
 from sufrep.moments import GroupMoments
@@ -21,7 +22,7 @@ from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 
 if TYPE_CHECKING:
     from sufrep._arrays import Array, Codes, Floats
-    from sufrep._frames import Factorized
+    from sufrep._frames import Factor
     from sufrep.encoders._base import GroupEncoder
 
 _INNER_FOLDS = 3
@@ -147,7 +148,7 @@ def sufficiency_check(
         for position in range(len(table.names))
         if position not in layout.groups[0] and table.kind(position) == "numeric"
     ]
-    factor = read_group(table, layout.groups[0], encoder.missing).with_missing_level()
+    factor = with_missing_level(read_factor(table, layout.groups[0], encoder.missing))
     visible = np.column_stack([np.empty((table.n_rows, 0)), *features])
     task = _Task(visible, wanted, target.kind != "continuous", factor, estimator, random_state)
     alone, added = np.zeros(table.n_rows), np.zeros(table.n_rows)
@@ -155,8 +156,8 @@ def sufficiency_check(
     with threadpool_limits(1 if table.n_rows < _FEW_ROWS else None):
         for train, test in split_rows(cv, table.n_rows, y, random_state):
             fresh = clone(encoder)
-            inside = fresh.fit_transform(_safe_indexing(X, train), _safe_indexing(np.asarray(y), train))
-            outside = fresh.transform(_safe_indexing(X, test))
+            inside = fresh.fit_transform(take_rows(X, train), take_rows(np.asarray(y), train))
+            outside = fresh.transform(take_rows(X, test))
             alone[test], added[test] = task.errors(train, test, inside, outside, beside)
     return _summary(beside, alone, added)
 
@@ -168,7 +169,7 @@ class _Task:
     features: Floats
     wanted: Floats
     classes: bool
-    factor: Factorized
+    factor: Factor
     estimator: Any
     random_state: int
 
@@ -213,21 +214,21 @@ class _Task:
     def _predict(self, known: Floats, rows: Codes, new: Floats) -> Floats:
         """Predictions for new rows, or probabilities of the classes, by a learner of the given rows."""
         # scikit-learn's boosting cannot bin a column of nulls.
-        told = ~np.isnan(known).all(axis=0)
+        usable = ~np.isnan(known).all(axis=0)
         wanted = self.wanted[rows]
         labels: Array = np.argmax(wanted, axis=1) if self.classes else wanted[:, 0]
         learner = make_learner(
             self.estimator,
             classes=self.classes,
-            n_columns=int(told.sum()),
+            n_columns=int(usable.sum()),
             y=labels,
             random_state=self.random_state,
         )
-        fitted = learner.fit(known[:, told], labels)
+        fitted = learner.fit(known[:, usable], labels)
         if not self.classes:
-            return np.asarray(fitted.predict(new[:, told]), dtype=np.float64).reshape(-1, 1)
+            return np.asarray(fitted.predict(new[:, usable]), dtype=np.float64).reshape(-1, 1)
         wide = np.zeros((len(new), self.wanted.shape[1]))
-        wide[:, fitted.classes_.astype(np.intp)] = fitted.predict_proba(new[:, told])
+        wide[:, fitted.classes_.astype(np.intp)] = fitted.predict_proba(new[:, usable])
         return wide
 
 

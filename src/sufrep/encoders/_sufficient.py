@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from sufrep.encoders._candidates import CHANCE_ROWS
-from sufrep.encoders._choice import Search, Tried, without_convergence_warnings
-from sufrep.encoders._choice_problem import Problem, counted_folds, make_problem
-from sufrep.encoders._choice_progress import Progress
-from sufrep.encoders._cross_fitting import CrossFittingEncoder
-from sufrep.encoders._layout import read_covariates
-from sufrep.encoders._reading import check_length, check_weights, read_group, read_table
-from sufrep.encoders._target import read_target, split_rows
-from sufrep.encoders._vectors import refuse_clashes
-from sufrep.encoders._whole_levels import whole_levels
+from sufrep._sklearn import HasMethods, Interval, StrOptions
+from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
+from sufrep.encoders._inputs import find_levels
+from sufrep.encoders._sufficient_search import (
+    CHANCE_ROWS,
+    ComponentSearch,
+    Progress,
+    Tried,
+    counted_folds,
+    make_choice_data,
+    whole_levels,
+    without_convergence_warnings,
+)
+from sufrep.encoders._target import split_rows
 from sufrep.errors import NoLevelError
 from sufrep.representation import Representation
 
@@ -30,26 +33,26 @@ if TYPE_CHECKING:
 
     from scipy import sparse
 
-    from sufrep._arrays import Array, Floats
-    from sufrep._frames import Factorized, Lookup, Table
-    from sufrep.encoders._base import GroupEncoder
-    from sufrep.encoders._layout import Column, Group
+    from sufrep._arrays import Floats
+    from sufrep._frames import Lookup
+    from sufrep.encoders._inputs import Inputs
+    from sufrep.encoders._sufficient_search import ChoiceData
 
-
-# Folds of few rows are more, or dealt several times.
+# Small samples are split into more folds, or several times.
 _FEW_FOLDS, _MANY_FOLDS = 3, 10
 _MOST_REPEATS = 3
 
 
-class SufficientEncoder(CrossFittingEncoder):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SufficientEncoder(GroupEncoder):
     """Choose the representation that predicts the target best, by cross-validation in the training rows.
 
     Where the level acts only through a hidden state, its states or the means of the covariates lose nothing.
-    On real data that may hold, half hold, or fail; so candidates of every kind are tried with a fast learner,
-    alone, in pairs and in threes, and the best is fitted on all rows:
+    On real data that may hold, partly hold, or fail; so candidates of every kind are tried with a fast
+    learner, alone, in pairs and in triples, and the best is fitted to all rows:
 
     ====================  =================================================================================
-    drop                  nothing: the column is left out
+    drop                  no encoding: the column is dropped
     target                the level's mean of the target, shrunk and cross-fitted
     mixed_model           `MixedModelEncoder`
     local_effect          `LocalEffectEncoder`
@@ -59,61 +62,85 @@ class SufficientEncoder(CrossFittingEncoder):
     states                `LatentStateEncoder`, level and row
     shrunken_means        `MeansEncoder` with ``shrinkage="auto"``
     joint_means           the same with the target as one more covariate, cross-fitted
-    one_hot               indicators, for up to 200 levels
+    one_hot               indicators, for at most 200 levels
     low_rank              `LowRankEncoder` of the shrunken means
     ====================  =================================================================================
 
-    Of the candidates whose losses are within a standard error of the smallest (of the difference, paired by
-    row), those of the fewest pieces are taken, and the best of them; dropping the column has none. With fewer
-    than 2,000 rows the choice among encodings is mostly chance; where dropping is not chosen, two predictions
-    and two descriptions together, ``local_fit + mixed_model + low_rank + states``, are then preferred, unless
-    they are more than two standard errors behind the smallest, or one behind dropping. As the smallest of
-    many losses is flattered by chance, choosing must else also gain on rows that did not make the choice: in
-    each fold, with the candidate that is best on the other folds.
+    Of the candidates whose loss is within one standard error of the smallest (of the difference, paired by
+    row), the one with the fewest components is chosen, and among those the best; dropping the column has
+    none. With fewer than 2,000 rows the choice among encodings is mostly chance. Unless dropping is chosen,
+    two predictions and two descriptions together, ``local_fit + mixed_model + low_rank + states``, are then
+    preferred, if they are at most two standard errors behind the smallest loss and one behind dropping.
+    Because the smallest of many losses is too optimistic, the choice must otherwise also gain on rows that
+    did not take part in it: in each fold, with the candidate that is best on the other folds.
 
-    All that uses the target is cross-fitted in ``fit_transform``, so that no row's columns know its own
-    target, but for the choice itself, which all rows make together.
+    All columns that use the target are cross-fitted in ``fit_transform``, so that they do not depend on the
+    row's own target, except through the choice itself, which is made on all rows.
 
     Parameters
     ----------
-    {common parameters}
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
     estimator : estimator or None, default=None
-        The learner that candidates are judged by: a regressor, or a classifier (by −log P if it has
-        ``predict_proba``). None is scikit-learn's histogram gradient boosting,
-        with half of its rounds.
+        The learner that candidates are judged with: a regressor, or a classifier (by −log P if it has
+        ``predict_proba``). None is scikit-learn's histogram gradient boosting with half the default rounds.
     max_candidates : int or None, default=None
-        Most candidates that are tried, in the order above, then pairs and triples; None tries all,
-        21 at most.
+        Maximum number of candidates to try, in the order above, then pairs and triples; None tries all,
+        at most 21.
     max_rows : int, default=100000
-        Rows that the choice is made on, those of whole levels drawn at random; the time of a fit is about in
-        proportion. With fewer levels, covariates tell them apart more easily, so that a choice on a part of
-        them leans towards the covariates. The chosen encoders are fitted on all rows.
+        Maximum number of rows that the choice is made on, those of whole levels sampled at random; the time
+        of a fit is roughly proportional to it. Fewer levels are easier to distinguish by their covariates, so
+        a choice made on some of them favours the covariates. The chosen encoders are fitted to all rows.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes, unless a regressor is
         given as ``estimator``.
     cv : "auto", int, splitter or iterable of (train, test), default="auto"
-        Folds that candidates are compared on; a splitter sees the rows that the choice is made on. With
-        "auto" there are 3, and with fewer than 2,000 rows 10, because levels of few rows lose too much of
-        what they are with a third of them left out. With an integer and fewer than 2,000 rows they are
-        dealt anew once or twice more, because chance would choose.
+        Folds that candidates are compared on; a splitter is given the rows that the choice is made on. "auto"
+        means 3 folds, and 10 with fewer than 2,000 rows, because small levels lose too much information if a
+        third of their rows is left out. With an integer and fewer than 2,000 rows, rows are split once or
+        twice more, to reduce the role of chance.
     verbose : int, default=0
-        1 shows progress, 2 in a line for each candidate.
+        1 shows progress, 2 shows a line for each candidate.
     random_state : int, default=0
-        Seed of folds, draws and learners.
+        Seed of folds, samples and learners.
 
     Attributes
     ----------
-    {common attributes}
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
     chosen_ : tuple of str
-        The pieces that were chosen; empty where the column is dropped.
+        The components that were chosen; empty if the column is dropped.
     encoders_ : dict of str to encoder
-        The fitted pieces.
+        The fitted components.
     report_ : dict of str to list
-        What was tried, in that order: ``candidate``, ``loss`` (mean squared error, or −log P),
-        ``gain`` over dropping the column and its ``standard_error``, ``n_columns``, ``chosen``. Made for
-        ``pd.DataFrame(encoder.report_)``.
+        The candidates in the order they were tried: ``candidate``, ``loss`` (mean squared error, or −log P),
+        ``gain`` over dropping the column and its ``standard_error``, ``n_columns``, ``chosen``. Use
+        ``pd.DataFrame(encoder.report_)`` to look at it.
     target_type_ : str
-        Kind of the target that was found.
+        The kind of target that was found.
 
     Examples
     --------
@@ -128,8 +155,17 @@ class SufficientEncoder(CrossFittingEncoder):
     ('states',)
     """
 
+    estimator: Any = None
+    max_candidates: int | None = None
+    max_rows: int = 100_000
+    target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
+    cv: Any = "auto"
+    verbose: int = 0
+    random_state: int = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CrossFittingEncoder._parameter_constraints,
+        **GroupEncoder._parameter_constraints,
+        **TARGET_CONSTRAINTS,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "max_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
@@ -137,97 +173,57 @@ class SufficientEncoder(CrossFittingEncoder):
         "cv": ["cv_object", StrOptions({"auto"})],
     }
 
-    def __init__(
-        self,
-        group: Group | list[Group] | None = None,
-        *,
-        covariates: Sequence[Column] | None = None,
-        categorical_covariates: Literal["ignore", "share"] = "ignore",
-        remainder: Literal["passthrough", "drop"] = "passthrough",
-        unseen: Literal["prior", "error"] = "prior",
-        missing: Literal["level", "prior", "error"] = "level",
-        min_frequency: int | float | None = None,
-        estimator: Any = None,
-        max_candidates: int | None = None,
-        max_rows: int = 100_000,
-        target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
-        cv: Any = "auto",
-        verbose: int = 0,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            group,
-            covariates=covariates,
-            categorical_covariates=categorical_covariates,
-            remainder=remainder,
-            unseen=unseen,
-            missing=missing,
-            min_frequency=min_frequency,
-            cv=cv,
-            target_type=target_type,
-            random_state=random_state,
+    @property
+    def _needs(self) -> Needs:
+        # A regressor needs a continuous target, whatever the target looks like.
+        regression = self.estimator is not None and is_regressor(self.estimator)
+        return Needs(
+            rows=True,
+            covariates="optional",
+            target="response",
+            target_type="continuous" if self.target_type == "auto" and regression else self.target_type,
+            own_covariates=True,
         )
-        self.estimator = estimator
-        self.max_candidates = max_candidates
-        self.max_rows = max_rows
-        self.verbose = verbose
 
-    @property
-    def _uses_target(self) -> bool:
-        return True
-
-    @property
-    def _moments_suffice(self) -> bool:
-        return False
-
-    def _update(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Table, list[Factorized]]:
-        """Choose, and fit the chosen pieces on all rows."""
-        table, factors = self._choose(X, y, sample_weight, reset=reset)
+    def _learn(self, inputs: Inputs) -> None:
+        """Choose the components, and fit them to all rows."""
+        for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
+            counts = slice(None) if inputs.weights is None else inputs.weights > 0
+            if (factor.codes[counts] < 0).all():
+                raise NoLevelError(group)
+        data = make_choice_data(inputs)
+        self.layout_, self.covariates_, self.target_type_ = inputs.layout, list(inputs.covariates), data.kind
+        self._choose(data, n_groups=len(inputs.factors))
+        known = {
+            key: value for key, value in vars(self).items() if key in ("n_features_in_", "feature_names_in_")
+        }
         with without_convergence_warnings():
-            for encoder in self.encoders_.values():
-                encoder.fit(X, y, sample_weight)
-        self._join(table, factors, sample_weight)
-        return table, factors
+            for component in self.encoders_.values():
+                component.__dict__.update(known)
+                component._learn(_inputs_of(component, inputs))
+        self._join(inputs)
 
-    def _training_lookups(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, list[Lookup]]:
-        """What the pieces give to their own training rows."""
-        table, factors = self._choose(X, y, sample_weight, reset=True)
+    def _lookups(self, inputs: Inputs, *, training: bool) -> list[Lookup]:
+        """The columns of each component in turn."""
+        if self.unseen == "error" and not training:  # a column that is dropped may hold new levels too
+            for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
+                find_levels(self.representations_[group], factor, group, self.unseen)
         with without_convergence_warnings():
-            parts = [encoder._training_lookups(X, y, sample_weight)[1] for encoder in self.encoders_.values()]
-        self._join(table, factors, sample_weight)
-        return table, [*chain.from_iterable(parts)]
-
-    def _look_up(self, table: Table, factors: Sequence[Factorized]) -> list[Lookup]:
-        if self.unseen == "error":
-            super()._look_up(table, factors)  # a column that is dropped may hold new levels too
-        parts = [encoder._look_up(table, factors) for encoder in self.encoders_.values()]
+            parts = [
+                component._lookups(_inputs_of(component, inputs), training=training)
+                for component in self.encoders_.values()
+            ]
         return [*chain.from_iterable(parts)]
 
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the output columns: those that pass through, then those of each piece."""
-        check_is_fitted(self)
-        names = [str(name) for name in _check_feature_names_in(self, input_features)]
-        kept = [names[position] for position in self.layout_.kept]
-        new = [encoder.get_feature_names_out(input_features).tolist() for encoder in self.encoders_.values()]
-        return np.asarray([*kept, *chain.from_iterable(new)], dtype=object)
+    def _group_names(self, inputs: Inputs) -> list[str]:
+        return inputs.layout.group_names(inputs.layout.names)
 
-    def _choose(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Table, list[Factorized]]:
-        """Set what was tried and chosen, and the chosen pieces, not yet fitted."""
-        table = read_table(self, X, reset=reset)
-        check_length(y, table.n_rows)
-        weights = check_weights(sample_weight, table.n_rows)
-        target = read_target(y, self._wanted_type())
-        self.target_type_, self.layout_ = target.kind, self._layout_of(table)
-        factors = [read_group(table, columns, self.missing) for columns in self.layout_.groups]
-        counts = np.ones(table.n_rows, dtype=bool) if weights is None else weights > 0
-        for name, factor in zip(self.layout_.group_names(table.names), factors, strict=True):
-            if (factor.codes[counts] < 0).all():
-                raise NoLevelError(name)
-        self.covariates_, _ = read_covariates(table, self.layout_)
-        search = self._search(make_problem(table, self.layout_, factors, target, weights))
+    def _choose(self, data: ChoiceData, *, n_groups: int) -> None:
+        """Set what was tried and chosen, and the chosen components, not yet fitted."""
+        search = self._search(data)
         progress = Progress(self.verbose)
         tried = search.run(
-            self.max_candidates if factors else 1,
+            self.max_candidates if n_groups else 1,
             lambda item, most: progress(item, most, search.mean(item.losses)),
         )
         progress.close()
@@ -240,64 +236,65 @@ class SufficientEncoder(CrossFittingEncoder):
             )
             for name in chosen.candidate
         }
-        return table, factors
 
-    def _wanted_type(self) -> str:
-        """A regressor asks for a quantity, whatever the target looks like."""
-        wants_numbers = self.estimator is not None and is_regressor(self.estimator)
-        return "continuous" if self.target_type == "auto" and wants_numbers else self.target_type
-
-    def _search(self, problem: Problem) -> Search:
+    def _search(self, data: ChoiceData) -> ComponentSearch:
         """The rows that the choice is made on, and their folds."""
-        dealt = isinstance(self.cv, (str, Integral))
-        if dealt and problem.weights is not None:  # rows of weight 0 are absent, but given folds hold them
-            problem = problem.take(np.flatnonzero(problem.weights > 0))
-        p = problem.n_covariates
-        codes = np.zeros(len(problem.y), dtype=np.intp)
-        if problem.rows.shape[1] > p:  # of several groups, the one with most levels
-            largest = int(np.argmax(np.nanmax(problem.rows[:, p:], axis=0)))
-            codes = np.nan_to_num(problem.rows[:, p + largest], nan=-1.0).astype(np.intp)
+        if isinstance(self.cv, (str, Integral)) and data.weights is not None:
+            # Rows with weight 0 are ignored; folds that were given may contain them.
+            data = data.take(np.flatnonzero(data.weights > 0))
+        p = data.n_covariates
+        codes = np.zeros(len(data.y), dtype=np.intp)
+        if data.rows.shape[1] > p:  # with several groups, the one with most levels
+            largest = int(np.argmax(np.nanmax(data.rows[:, p:], axis=0)))
+            codes = np.nan_to_num(data.rows[:, p + largest], nan=-1.0).astype(np.intp)
         rows = whole_levels(codes, self.max_rows, self.random_state)
-        problem = problem.take(rows)
-        cv, n_repeats = self._dealing(len(rows))
+        data = data.take(rows)
+        cv, n_repeats = self._fold_plan(len(rows))
         folds = [
             fold
             for repeat in range(n_repeats)
-            for fold in split_rows(cv, len(rows), problem.y, self.random_state + repeat)
+            for fold in split_rows(cv, len(rows), data.y, self.random_state + repeat)
         ]
-        return Search(
-            problem,
-            counted_folds(folds, problem.weights),
+        return ComponentSearch(
+            data,
+            counted_folds(folds, data.weights),
             self.estimator,
             {"min_frequency": self.min_frequency},
             self.random_state,
         )
 
-    def _dealing(self, n_rows: int) -> tuple[Any, int]:
-        """The folds of so many rows, and how many times they are dealt."""
+    def _fold_plan(self, n_rows: int) -> tuple[Any, int]:
+        """The folds for this many rows, and how many times rows are split."""
         if isinstance(self.cv, str):
             return _MANY_FOLDS if n_rows < CHANCE_ROWS else _FEW_FOLDS, 1
         times = min(_MOST_REPEATS, -(-CHANCE_ROWS // max(n_rows, 1)))
         return self.cv, times if isinstance(self.cv, Integral) else 1  # a splitter may not be random
 
-    def _join(self, table: Table, factors: Sequence[Factorized], sample_weight: Any) -> None:
-        """Set the tables of all pieces side by side."""
-        weights = check_weights(sample_weight, table.n_rows)
-        self.representations_ = {}
-        for name, factor in zip(self.layout_.group_names(table.names), factors, strict=True):
-            weight = np.bincount(factor.codes + 1, weights, minlength=len(factor.levels) + 1)[1:]
+    def _join(self, inputs: Inputs) -> None:
+        """Put the tables of all components next to each other."""
+        self.representations_, components = {}, self.encoders_
+        for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
+            weight = np.bincount(factor.codes + 1, inputs.weights, minlength=len(factor.levels) + 1)[1:]
             levels, weight = factor.levels[weight > 0], weight[weight > 0].astype(np.float64)
-            tables = {piece: encoder.representations_[name] for piece, encoder in self.encoders_.items()}
-            self.representations_[name] = Representation.from_values(
+            tables = {name: component.representations_[group] for name, component in components.items()}
+            self.representations_[group] = Representation.from_values(
                 levels,
                 np.hstack([np.empty((len(levels), 0)), *(_dense(table.values) for table in tables.values())]),
                 _distinct_columns(tables),
                 weight=weight,
                 prior=np.concatenate([np.empty(0), *(table.prior for table in tables.values())]),
             )
-        names = self.get_feature_names_out().tolist()
-        n_kept = len(self.layout_.kept)
-        refuse_clashes(names[:n_kept], {"": names[n_kept:]})
+        self.outputs_ = [*chain.from_iterable(component.outputs_ for component in components.values())]
+        self._refuse_clashing_names()
+
+
+def _inputs_of(component: GroupEncoder, inputs: Inputs) -> Inputs:
+    """What a component needs of the rows that were read."""
+    needs, layout = component._needs, replace(inputs.layout, kept=())
+    target = inputs.target if needs.uses_target else None
+    if needs.covariates == "unused" or component.covariates == []:
+        return replace(inputs, layout=layout, covariates=(), columns=(), target=target)
+    return replace(inputs, layout=layout, target=target)
 
 
 def _report(
@@ -318,11 +315,11 @@ def _report(
 
 
 def _distinct_columns(tables: Mapping[str, Representation]) -> list[str]:
-    """Names of the columns of all tables; the piece is added where two would be called the same."""
+    """Names of the columns of all tables, with the component where two names would be the same."""
     times = Counter(chain.from_iterable(table.columns for table in tables.values()))
     return [
-        column if times[column] == 1 else f"{column} ({piece})"
-        for piece, table in tables.items()
+        column if times[column] == 1 else f"{column} ({component})"
+        for component, table in tables.items()
         for column in table.columns
     ]
 

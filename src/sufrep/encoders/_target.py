@@ -12,23 +12,23 @@ import numpy as np
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import column_or_1d
 
-from sufrep._frames import Factorized
-from sufrep._levels import is_null, level_label
-from sufrep.encoders._layout import Covariate, indicator_order
+from sufrep._frames import Factor, sorted_factor
+from sufrep.encoders._inputs import Covariate, indicator_order
 from sufrep.errors import SplitError, TargetError
+from sufrep.representation import is_null, level_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Array, Codes
+    from sufrep._arrays import Array, Codes, Floats
 
-# Whole numbers with more distinct values than this are quantities, not classes.
+# Integers with more distinct values than this are continuous, not classes.
 MOST_CLASSES = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A target whose means by level are wanted.
+    """A target: what it is, and its columns.
 
     Parameters
     ----------
@@ -37,15 +37,48 @@ class Target:
         One, or one for each class, numbers by size and then text.
     columns : list of ndarray, each of shape (n,)
         The values, or an indicator for each class.
+    given : ndarray, shape (n,)
+        The target as it was given, for splitters.
     """
 
     kind: str
     covariates: list[Covariate]
     columns: list[Array]
+    given: Array
+
+    @property
+    def classes(self) -> list[str | None]:
+        """Labels of the columns in `outputs`; None for a continuous target."""
+        return [self.covariates[j].level for j in self.outputs]
+
+    @property
+    def outputs(self) -> list[int]:
+        """Positions of the columns that are encoded: of two classes the second one is enough."""
+        return output_positions(self.kind, len(self.covariates))
+
+    def output_columns(self) -> Floats:
+        """The columns in `outputs`; (n_outputs, n)."""
+        return np.array([np.asarray(self.columns[j], dtype=np.float64) for j in self.outputs])
+
+    def values(self) -> Array:
+        """The target as numbers, or as codes of its classes; (n,)."""
+        if self.kind == "continuous":
+            return np.asarray(self.columns[0], dtype=np.float64)
+        codes: Codes = np.argmax(np.column_stack(self.columns), axis=1)
+        return codes
+
+    def take(self, rows: Codes) -> Target:
+        """Return the target of some rows."""
+        return Target(self.kind, self.covariates, [column[rows] for column in self.columns], self.given[rows])
+
+
+def output_positions(kind: str, n_columns: int) -> list[int]:
+    """Positions of the target's columns that are encoded: of two classes the second one is enough."""
+    return list(range(n_columns))[-1 if kind == "binary" else 0 :]
 
 
 def read_target(y: Any, target_type: str) -> Target:
-    """Check the target and tell a quantity from classes; ``target_type`` may be "auto"."""
+    """Check the target, and find out whether it is continuous or classes if ``target_type`` is "auto"."""
     if y is None:
         raise TargetError(
             "This encoder requires y to be passed, but the target y is None.", "call fit(X, y) with a target."
@@ -58,12 +91,14 @@ def read_target(y: Any, target_type: str) -> Target:
         )
     kind = kind_of(values) if target_type == "auto" else target_type
     if kind == "continuous":
-        return Target(kind, [Covariate(None)], [_numbers(values)])
+        return Target(kind, [Covariate(None)], [_numbers(values)], np.asarray(y))
     factor = _classes(values)
     check_classes(kind, len(factor.levels))
     found = [Covariate(None, _class_label(level)) for level in factor.levels]
     order = sorted(range(len(found)), key=lambda code: indicator_order(found[code]))
-    return Target(kind, [found[code] for code in order], [factor.codes == code for code in order])
+    return Target(
+        kind, [found[code] for code in order], [factor.codes == code for code in order], np.asarray(y)
+    )
 
 
 def _array(y: Any) -> Array:
@@ -84,13 +119,13 @@ def check_classes(kind: str, n_classes: int) -> None:
     """Refuse more classes than the kind of target has."""
     if kind == "binary" and n_classes > 2:
         raise TargetError(
-            f"y has {n_classes} classes, but the target was taken to be binary.",
+            f"y has {n_classes} classes, but the target was found to be binary.",
             "pass target_type='multiclass' or target_type='continuous' from the first chunk on.",
         )
 
 
 def check_still_classes(y: Any, known: Sequence[Covariate]) -> None:
-    """Refuse a quantity, or ever more numbers, where earlier chunks looked like classes."""
+    """Refuse a continuous target, or ever more numbers, if earlier chunks looked like classes."""
     values = _array(y)
     classes = {covariate.level for covariate in known}
     is_number = values.dtype.kind in "iuf"  # text is classes, however many there are
@@ -99,13 +134,13 @@ def check_still_classes(y: Any, known: Sequence[Covariate]) -> None:
     many = is_number and len(classes) > MOST_CLASSES
     if many or kind_of(values) == "continuous":
         raise TargetError(
-            "y was taken for classes at first, and now holds a quantity.",
+            "y looked like classes in the first chunk, and now it is continuous.",
             "pass target_type='multiclass' or target_type='continuous' from the first chunk on.",
         )
 
 
 def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Codes, Codes]]:
-    """Return (train, test) folds that partition the rows; none if there is but one row."""
+    """Return (train, test) folds whose test parts partition the rows; none for a single row."""
     if n_rows < 2:
         return []
     if cv is None:
@@ -122,7 +157,7 @@ def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Co
 
 
 def kind_of(values: Array) -> str:
-    """Guess whether a target is a quantity, two classes or more of them."""
+    """Guess whether a target is continuous, binary or multiclass."""
     if values.dtype.kind in "iuf":
         if values.dtype.kind == "f" and not np.array_equal(values, np.trunc(values)):
             return "continuous"
@@ -148,9 +183,9 @@ def _numbers(values: Array) -> Array:
         ) from error
 
 
-def _classes(values: Array) -> Factorized:
+def _classes(values: Array) -> Factor:
     distinct: dict[Any, int] = {}
     codes = np.fromiter((distinct.setdefault(v, len(distinct)) for v in values.tolist()), dtype=np.intp)
     if any(is_null(value) for value in distinct):
         raise TargetError("Input y contains NaN or None.", "drop the rows whose target is unknown.")
-    return Factorized.from_distinct(codes, list(distinct))
+    return sorted_factor(codes, list(distinct))

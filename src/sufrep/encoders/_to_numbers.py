@@ -8,24 +8,22 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
-from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from sufrep._frames import FrameTable, Lookup
-from sufrep._levels import level_label
-from sufrep.encoders._layout import position_of
-from sufrep.encoders._reading import read_table
-from sufrep.encoders._vectors import refuse_clashes
+from sufrep._frames import FrameTable, Lookup, with_missing_level
+from sufrep._sklearn import Interval, check_feature_names_in, fit_context, get_output_config
+from sufrep.encoders._base import refuse_clashes
+from sufrep.encoders._inputs import position_of, read_table
 from sufrep.errors import GroupValueError, NotNumericError
+from sufrep.representation import level_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Array
     from sufrep._frames import Table
-    from sufrep.encoders._layout import Column
+    from sufrep.encoders._inputs import Column
 
 _DATE_PARTS = ("days", "month", "weekday")
 _EPOCH = datetime(1970, 1, 1)
@@ -85,7 +83,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> ToNumbers:  # noqa: ARG002
         """Learn which column is what.
 
@@ -110,7 +108,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         self.kinds_, self.levels_ = kinds, levels
         self.dropped_ = [table.names[j] for j, kind in enumerate(kinds) if kind == "dropped"]
         names = self.get_feature_names_out()
-        refuse_clashes([], {"": names.tolist()})
+        refuse_clashes(names.tolist())
         return self
 
     def transform(self, X: Any) -> Any:
@@ -134,7 +132,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
             for position, kind in enumerate(self.kinds_)
             if kind in ("date", "text")
         ]
-        found = table.append(self._passing(), lookups, self._container(table))
+        found = table.encode(self._passing(), lookups, self._container(table))
         if hasattr(found, "iloc") and not hasattr(self, "feature_names_in_"):
             # pandas may name columns by numbers, which scikit-learn refuses beside our names.
             found = found.set_axis(self.get_feature_names_out(), axis=1)
@@ -143,7 +141,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the output columns."""
         check_is_fitted(self)
-        names = [str(name) for name in _check_feature_names_in(self, input_features)]
+        names = [str(name) for name in check_feature_names_in(self, input_features)]
         new = [
             f"{names[position]}_{part}"
             for position, kind in enumerate(self.kinds_)
@@ -164,7 +162,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         few = len(factor.levels) <= self.max_levels
         if table.kind(position) != "text" or not few or not len(factor.levels):
             return "dropped", None
-        return "text", factor.with_missing_level().levels
+        return "text", with_missing_level(factor).levels
 
     def _passing(self) -> list[int]:
         return [position for position, kind in enumerate(self.kinds_) if kind in ("kept", "numeric")]
@@ -186,17 +184,17 @@ class ToNumbers(TransformerMixin, BaseEstimator):
             values = np.array([*map(_date_numbers, levels), [np.nan] * 3])
             if len(levels) and np.isnan(values[:-1, 0]).any():
                 raise NotNumericError(name, "text that is no date")
-            return Lookup(parts, values, factor.codes)
+            return Lookup(values, factor.codes, parts)
         known = {level: place for place, level in enumerate(self.levels_[position].tolist())}
         values = np.zeros((len(levels) + 1, len(known)))
         for row, level in enumerate([*levels, None]):
             if level in known:
                 values[row, known[level]] = 1.0
-        return Lookup(parts, values, factor.codes)
+        return Lookup(values, factor.codes, parts)
 
     def _container(self, table: Table) -> str:
         """The library of the result: that of X, unless ``set_output`` says something else."""
-        wanted = str(_get_output_config("transform", self)["dense"])
+        wanted = str(get_output_config("transform", self)["dense"])
         if wanted != "default" or not isinstance(table, FrameTable):
             return wanted
         # pyarrow's tables have no place in scikit-learn; whichever library is there takes them.

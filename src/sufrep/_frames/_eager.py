@@ -1,0 +1,482 @@
+"""Tables in memory: pandas, polars and pyarrow frames, and numpy arrays."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import narwhals as nw
+import numpy as np
+from joblib import cpu_count
+from narwhals.exceptions import DuplicateError
+from scipy import sparse
+
+from sufrep._frames._table import Factor, Kind, Lookup
+from sufrep.errors import (
+    ColumnNameError,
+    GroupValueError,
+    LazyFrameError,
+    MissingDependencyError,
+    NotNumericError,
+    SparseOutputError,
+)
+from sufrep.moments import GroupMoments
+from sufrep.representation import as_levels, is_null, sort_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sufrep._arrays import Array, Codes, Columns, Floats, Mask
+
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
+# Rows that one thread writes at a time.
+_CHUNK = 1 << 15
+
+
+def is_frame(X: Any) -> bool:
+    """Tell whether X is a frame of a library that narwhals knows, held in memory."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def refuse_lazy(X: Any) -> None:
+    """Raise an error if X is a lazy frame of any library."""
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+        raise LazyFrameError(X)
+
+
+class EagerTable(ABC):
+    """The two verbs of a table in memory, for every kind of it."""
+
+    __slots__ = ()
+
+    def moments(
+        self,
+        group: Factor,
+        covariates: Columns,
+        *,
+        names: Sequence[str],
+        weights: Floats | None,
+        order: Literal[1, 2],
+    ) -> GroupMoments:
+        """Return the moments of the covariates within the levels of a group."""
+        return GroupMoments.from_columns(
+            group.codes, covariates, group.levels, covariates=names, weights=weights, order=order
+        )
+
+    def encode(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
+        """Return the kept columns, as they are, followed by the new ones."""
+        if any(sparse.issparse(lookup.values) for lookup in lookups):
+            return self._encode_sparse(keep, lookups)
+        return self._encode_number(keep, lookups, container)
+
+    @abstractmethod
+    def _encode_number(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
+        """Return a numpy array, or a frame of the library that ``container`` names."""
+
+    def _encode_sparse(self: Any, keep: Sequence[int], lookups: Sequence[Lookup]) -> sparse.csr_array:
+        text = [self.names[position] for position in keep if self.kind(position) != "numeric"]
+        if text:
+            raise SparseOutputError(text)
+        kept = sparse.csr_array(self._encode_number(keep, [], "default"))
+        return sparse.csr_array(sparse.hstack([kept, *map(_taken, lookups)], format="csr"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameTable(EagerTable):
+    """An eager frame; nothing is copied until it must be."""
+
+    frame: nw.DataFrame[Any]
+    names: tuple[str, ...]
+    dtypes: tuple[nw.dtypes.DType, ...]
+
+    @classmethod
+    def from_native(cls, X: Any) -> Self:
+        """Wrap a frame; its column names must differ from each other."""
+        try:
+            frame = nw.from_native(X, eager_only=True)
+        except DuplicateError as error:
+            raise ColumnNameError(
+                f"X has columns that share a name: {error}.\nHint: give every column a name of its own."
+            ) from error
+        names = tuple(frame.columns)
+        if not all(isinstance(name, str) for name in names):
+            # pandas may name columns by numbers; scikit-learn then calls them by their positions.
+            names = tuple(f"x{j}" for j in range(len(names)))
+        return cls(frame, names, tuple(frame.schema.values()))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.frame)
+
+    @property
+    def library(self) -> str:
+        """Name of the library."""
+        return str(self.frame.implementation)
+
+    def _series(self, position: int) -> nw.Series[Any]:
+        return self.frame[:, position]
+
+    def kind(self, position: int) -> Kind:
+        """Tell numbers (booleans too) from text (categories too) from the rest, such as dates."""
+        dtype = self.dtypes[position]
+        if dtype.is_numeric() or dtype == nw.Boolean:
+            return "numeric"
+        if dtype == nw.Object:
+            return self._kind_of_objects(position)
+        return "text" if dtype in _TEXT else "other"
+
+    def _kind_of_objects(self, position: int) -> Kind:
+        """Objects are text as soon as there is text among them, and numbers if there is nothing else."""
+        values = [value for value in self._series(position).to_list() if not is_null(value)]
+        if any(isinstance(value, str) for value in values):
+            return "text"
+        numbers = (bool, int, float, Decimal, np.number, np.bool_)
+        return "numeric" if all(isinstance(value, numbers) for value in values) else "other"
+
+    def dtype(self, position: int) -> str:
+        """Name the type of a column."""
+        return str(self.dtypes[position])
+
+    def numbers(self, position: int) -> Array:
+        """Return a numeric column as an array, NaN for null; a view where the library allows it."""
+        series = self._series(position)
+        if self.kind(position) != "numeric":
+            # A chunk in which a covariate is null throughout may have lost its type.
+            if series.null_count() < self.n_rows:
+                raise NotNumericError(self.names[position], str(series.dtype))
+            return np.full(self.n_rows, np.nan)
+        if series.dtype == nw.Object:
+            return np.array([np.nan if is_null(value) else float(value) for value in series.to_list()])
+        wide = series.dtype in (nw.Int128, nw.UInt128)
+        if wide or series.dtype.is_decimal() or (series.dtype == nw.Boolean and series.null_count()):
+            series = series.cast(nw.Float64)
+        return series.to_numpy()
+
+    def factorize(self, position: int) -> Factor:
+        """Return the levels of a column and the code of each row."""
+        return _factorize_series(self._series(position))
+
+    def _encode_number(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
+        if container == "polars":
+            return _concat_polars(self.frame[:, list(keep)].to_polars(), lookups)
+        if container == "pandas":
+            return _concat_pandas(self._kept_pandas(list(keep)), lookups)
+        columns = [
+            self.numbers(position) if self.kind(position) == "numeric" else self._objects(position)
+            for position in keep
+        ]
+        return _dense_rows([column[:, None] for column in columns], lookups, self.n_rows)
+
+    def _kept_pandas(self, keep: list[int]) -> Any:
+        if self.frame.implementation.is_pandas():
+            # narwhals would lose the index where no column is kept.
+            return self.frame.to_native().iloc[:, keep]
+        if keep:
+            return self.frame[:, keep].to_pandas()
+        import pandas as pd
+
+        return pd.DataFrame(index=pd.RangeIndex(self.n_rows))
+
+    def _objects(self, position: int) -> Array:
+        values = np.empty(self.n_rows, dtype=object)
+        values[:] = self._series(position).to_list()
+        return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayTable(EagerTable):
+    """An array (n, n_columns) of numbers, text or objects.
+
+    An object column is text as soon as it holds a string; otherwise it must convert to numbers,
+    and numpy's own error tells of a value that does not.
+    """
+
+    array: Array
+    names: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.array)
+
+    def kind(self, position: int) -> Kind:
+        """Tell numbers from text."""
+        if self.array.dtype.kind in "biuf":
+            return "numeric"
+        if self.array.dtype.kind == "O":
+            if any(isinstance(value, str) for value in self.array[:, position]):
+                return "text"
+            self.numbers(position)
+            return "numeric"
+        return "text"
+
+    def dtype(self, _position: int) -> str:
+        """Name the type of the array."""
+        return str(self.array.dtype)
+
+    def numbers(self, position: int) -> Array:
+        """Return a column as numbers."""
+        column = self.array[:, position]
+        if column.dtype.kind in "biuf":
+            return column
+        if any(isinstance(value, str) for value in column):
+            raise NotNumericError(self.names[position], "text")
+        return np.array([np.nan if is_null(value) else value for value in column], dtype=np.float64)
+
+    def factorize(self, position: int) -> Factor:
+        """Return the levels of a column and the code of each row."""
+        column = self.array[:, position]
+        if column.dtype.kind in "biuf":
+            return _factorize_numbers(column)
+        return _factorize_objects(self.names[position], column.tolist())
+
+    def _encode_number(self, keep: Sequence[int], lookups: Sequence[Lookup], _container: str) -> Any:
+        # scikit-learn turns the array into the container that the user asked for.
+        if self.array.dtype.kind == "O" and all(self.kind(position) == "numeric" for position in keep):
+            blocks = [self.numbers(position)[:, None] for position in keep]
+        else:
+            blocks = [self.array[:, run] for run in _runs(keep)]
+        return _dense_rows(blocks, lookups, self.n_rows)
+
+
+def _runs(positions: Sequence[int]) -> list[slice]:
+    """Cut increasing positions into runs of neighbours, which numpy copies as blocks."""
+    ends = [*np.flatnonzero(np.diff(positions) != 1).tolist(), len(positions) - 1] if positions else []
+    starts = [0, *(end + 1 for end in ends[:-1])]
+    return [slice(positions[a], positions[b] + 1) for a, b in zip(starts, ends, strict=False)]
+
+
+def frame_from_columns(columns: Mapping[str, Any], libraries: Sequence[Any]) -> Any:
+    """Build a native frame in the first of the libraries that is installed.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+    libraries : sequence of str
+        Any of "pandas", "polars" and "pyarrow".
+    """
+    for library in libraries:
+        try:
+            return nw.from_dict(dict(columns), backend=library).to_native()
+        except ModuleNotFoundError:
+            continue
+    raise MissingDependencyError(libraries[0], "A table as a frame", "cli")
+
+
+def _concat_polars(kept: Any, lookups: Sequence[Lookup]) -> Any:
+    import polars as pl
+
+    new = []
+    for lookup in lookups:
+        columns = {name: lookup.values[:, j] for j, name in enumerate(lookup.names)}
+        table = pl.DataFrame(columns)
+        new.append(table if lookup.rows is None or not lookup.names else table[lookup.rows])
+    return pl.concat([kept, *new], how="horizontal")
+
+
+def _concat_pandas(kept: Any, lookups: Sequence[Lookup]) -> Any:
+    import pandas as pd
+
+    new = [
+        pd.DataFrame(_taken(lookup), columns=list(lookup.names), index=kept.index, copy=False)
+        for lookup in lookups
+    ]
+    return pd.concat([kept, *new], axis=1)
+
+
+def _dense_rows(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) -> Array:
+    """Put kept and new columns next to each other in one array, of objects if a kept column is not numeric.
+
+    Parameters
+    ----------
+    blocks : sequence of ndarray, each of shape (n, n_columns)
+        The kept columns.
+    lookups : sequence of Lookup
+    n_rows : int
+
+    Returns
+    -------
+    ndarray, shape (n, n_kept + n_new)
+    """
+    numeric = all(block.dtype.kind in "biuf" for block in blocks)
+    width = sum(block.shape[1] for block in blocks) + sum(len(lookup.names) for lookup in lookups)
+    result = np.empty((n_rows, width), dtype=np.float64 if numeric else object)
+
+    def write(start: int) -> None:
+        rows, left = slice(start, start + _CHUNK), 0
+        for part in (*(block[rows] for block in blocks), *(_taken(lookup, rows) for lookup in lookups)):
+            result[rows, left : left + part.shape[1]] = part
+            left += part.shape[1]
+
+    # Most of the time goes into memory that is touched for the first time, which threads share.
+    with ThreadPoolExecutor(min(cpu_count(), max(1, n_rows // _CHUNK))) as pool:
+        list(pool.map(write, range(0, n_rows, _CHUNK)))
+    return result
+
+
+def _taken(lookup: Lookup, rows: slice = slice(None)) -> Any:
+    """The new columns of some rows; (n, n_columns)."""
+    return lookup.values[rows] if lookup.rows is None else lookup.values[lookup.rows[rows]]
+
+
+def with_missing_level(factor: Factor) -> Factor:
+    """Make null a level of its own, the last one, if there is any."""
+    null = factor.codes < 0
+    if not null.any():
+        return factor
+    codes = np.where(null, len(factor.levels), factor.codes)
+    return Factor(codes, as_levels([*factor.levels, None]))
+
+
+def sorted_factor(codes: Codes, distinct: Sequence[Any]) -> Factor:
+    """Sort the levels; ``distinct`` are values that all occur, in the order of ``codes``.
+
+    Values that are equal, such as 0.0 and −0.0, become one level.
+    """
+    levels = sort_levels(dict.fromkeys(distinct))
+    rank = {level: code for code, level in enumerate(levels.tolist())}
+    # The last entry is for the code −1.
+    new = np.fromiter((*(rank[value] for value in distinct), -1), dtype=np.intp)
+    ordered = np.array_equal(new[:-1], np.arange(len(distinct)))
+    return Factor(codes if ordered else new[codes], levels)
+
+
+def cross(parts: Sequence[Factor], *, keep_null: bool) -> Factor:
+    """Make the levels of several columns into tuples, one level for each combination that occurs.
+
+    With ``keep_null`` a null part of a combination is ``None`` in its tuple; without, one null makes
+    the whole combination null.
+    """
+    n_rows = len(parts[0].codes)
+    whole: Codes = np.zeros(n_rows, dtype=np.int64)
+    for part in parts:
+        # Dense codes stay below the number of rows, so the product cannot overflow.
+        whole, _ = _number_values(
+            whole * (len(part.levels) + 1) + part.codes + 1, np.ones(n_rows, dtype=bool)
+        )
+    null = np.any([part.codes < 0 for part in parts], axis=0)
+    codes, _ = _number_values(whole, np.ones(n_rows, dtype=bool) if keep_null else ~null)
+    first = _first_rows(codes)
+    columns = [np.append(part.levels, [None])[part.codes[first]].tolist() for part in parts]
+    return sorted_factor(codes, list(zip(*columns, strict=True)))
+
+
+def _factorize_numbers(values: Array, valid: Mask | None = None) -> Factor:
+    """Factorize a real, integer or boolean array (n,); NaN is null, as are rows not in ``valid``."""
+    values = np.ascontiguousarray(values)
+    known = np.ones(len(values), dtype=bool) if valid is None else valid.copy()
+    if values.dtype.kind == "f":
+        known &= ~np.isnan(values)
+        whole = values if known.all() else np.where(known, values, 0.0)
+        with np.errstate(invalid="ignore"):
+            integers = whole.astype(np.int64)
+        if np.array_equal(integers, whole):
+            # Whole numbers, such as zip codes, need no sorting of the rows.
+            codes, distinct = _number_values(integers, known)
+            return sorted_factor(codes, distinct.astype(values.dtype).tolist())
+    codes, distinct = _number_values(values, known)
+    return sorted_factor(codes, distinct.tolist())
+
+
+def _factorize_objects(column: str, values: Sequence[Any]) -> Factor:
+    """Factorize Python objects."""
+    seen: dict[Any, int] = {}
+    codes = np.empty(len(values), dtype=np.intp)
+    for row, value in enumerate(values):
+        try:
+            codes[row] = seen.setdefault(value, len(seen))
+        except TypeError:
+            raise GroupValueError(column, value) from None
+    return _without_nulls(codes, list(seen))
+
+
+def _without_nulls(codes: Codes, distinct: Sequence[Any]) -> Factor:
+    """Sort the levels, the nulls among the distinct values being none; numpy's scalars become Python's."""
+    null = np.fromiter((is_null(value) for value in distinct), dtype=bool)
+    kept = np.append(np.where(null, -1, np.cumsum(~null) - 1), -1)
+    plain = [
+        value.item() if isinstance(value, np.generic) else value for value in distinct if not is_null(value)
+    ]
+    return sorted_factor(kept[codes], plain)
+
+
+def _factorize_series(series: nw.Series[Any]) -> Factor:
+    """Factorize a column of any frame library."""
+    native, implementation = series.to_native(), series.implementation
+    if series.dtype.is_float():
+        return _factorize_numbers(series.to_numpy())
+    if series.dtype.is_nested() or series.dtype == nw.Object:
+        return _factorize_objects(series.name, series.to_list())
+    if implementation.is_pyarrow():
+        return _factorize_arrow(native)
+    if implementation.is_polars():
+        return _factorize_polars(native, implementation.to_native_namespace())
+    if isinstance(native.dtype, np.dtype) and native.dtype.kind in "biu":
+        return _factorize_numbers(native.to_numpy())
+    if series.dtype in (nw.Categorical, nw.Enum) and hasattr(native, "cat"):
+        physical = native.cat.codes.to_numpy()
+        codes, present = _number_values(physical, physical >= 0)
+        return sorted_factor(codes, native.cat.categories[present].tolist())
+    codes, distinct = native.factorize()
+    return _without_nulls(codes, distinct.tolist())
+
+
+def _factorize_polars(native: Any, pl: Any) -> Factor:
+    known = native.is_not_null().to_numpy()
+    if native.dtype == pl.Boolean:
+        return _factorize_numbers(native.fill_null(False).to_numpy(), known)
+    if native.dtype.is_integer() and native.dtype not in (pl.Int128, pl.UInt128):
+        return _factorize_numbers(native.fill_null(0).to_numpy(), known)
+    if native.dtype == pl.String:
+        # Categories of their own are freed with the column; the global ones would stay.
+        physical = native.cast(pl.Categorical(pl.Categories.random())).to_physical()
+    elif native.dtype in (pl.Categorical, pl.Enum) or native.dtype.is_temporal():
+        physical = native.to_physical()
+    else:
+        return _factorize_objects(native.name, native.to_list())
+    codes, _ = _number_values(physical.fill_null(0).to_numpy(), known)
+    return sorted_factor(codes, native.gather(_first_rows(codes)).to_list())
+
+
+def _factorize_arrow(native: Any) -> Factor:
+    encoded = native.dictionary_encode().unify_dictionaries().combine_chunks()
+    indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    known = encoded.indices.is_valid().to_numpy(zero_copy_only=False)
+    # A dictionary of the user's may hold values that do not occur.
+    codes, present = _number_values(indices, known)
+    distinct = encoded.dictionary.to_pylist()
+    return _without_nulls(codes, [distinct[position] for position in present])
+
+
+def _number_values(values: Array, known: Mask) -> tuple[Codes, Array]:
+    """Return codes (n,), −1 where unknown, that number the distinct known values in increasing order."""
+    if not known.any():
+        return np.full(len(values), -1, dtype=np.intp), values[:0]
+    some = values if known.all() else values[known]
+    if values.dtype.kind in "iu" and int(some.max()) - int(some.min()) <= 4 * len(some) + 1024:
+        # A range not much wider than the rows needs no sorting.
+        wide = some.astype(np.uint64 if values.dtype.kind == "u" else np.int64)  # int8 would overflow
+        offsets = (wide - wide.min()).astype(np.intp)
+        present = np.zeros(int(offsets.max()) + 1, dtype=bool)
+        present[offsets] = True
+        inverse = (np.cumsum(present) - 1)[offsets]
+        distinct = np.flatnonzero(present).astype(wide.dtype) + wide.min()
+    else:
+        distinct, inverse = np.unique(some, return_inverse=True)
+    if some is values:
+        return inverse, distinct
+    codes = np.full(len(values), -1, dtype=np.intp)
+    codes[known] = inverse
+    return codes, distinct
+
+
+def _first_rows(codes: Codes) -> Codes:
+    """Return a row for each of the codes 0, 1, …, all of which occur."""
+    rows = np.flatnonzero(codes >= 0)
+    first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.intp)
+    first[codes[rows]] = rows
+    return first

@@ -1,0 +1,290 @@
+"""Classical codings of a factor (appendix of the paper): contrasts, random orders, ranks of the response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from scipy import sparse
+from scipy.stats import rankdata
+
+from sufrep._sklearn import Interval, StrOptions
+from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
+from sufrep.encoders._target import output_positions
+from sufrep.errors import SparseCodingError
+from sufrep.representation import distinct_labels
+from sufrep.solvers.closed_forms import CODINGS
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Floats
+    from sufrep.encoders._inputs import GroupSample
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ContrastEncoder(GroupEncoder):
+    """Represent each level by its row of a contrast matrix, n_levels − 1 columns wide.
+
+    These are the baselines: they identify the level of a row without describing it. Levels are in
+    sorted order, the missing value last.
+
+    Parameters
+    ----------
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
+    coding : {"one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"}, \
+            default="one_hot"
+        The reference level of one_hot is the first one, as in the paper.
+    sparse_output : bool, default=False
+        Return a sparse matrix; only for one_hot, because the other codings have no zeros. An unseen level
+        is a dense row, the shares of all levels, so many of them make the matrix large.
+
+    Attributes
+    ----------
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sufrep import ContrastEncoder
+    >>> sizes = pd.DataFrame({"size": ["a", "b", "c", "d", "e"]})
+    >>> ContrastEncoder("size", coding="helmert").fit_transform(sizes).round(2)
+    array([[ 0.8 ,  0.  ,  0.  ,  0.  ],
+           [-0.2 ,  0.75,  0.  ,  0.  ],
+           [-0.2 , -0.25,  0.67,  0.  ],
+           [-0.2 , -0.25, -0.33,  0.5 ],
+           [-0.2 , -0.25, -0.33, -0.5 ]])
+    """
+
+    coding: str = "one_hot"
+    sparse_output: bool = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        "coding": [StrOptions(set(CODINGS))],
+        "sparse_output": ["boolean"],
+    }
+
+    @property
+    def _needs(self) -> Needs:
+        return Needs(covariates="unused")
+
+    def _represent(self, sample: GroupSample) -> Vectors:
+        levels = sample.moments.levels
+        if self.coding != "one_hot":
+            if self.sparse_output:
+                raise SparseCodingError(self.coding)
+            suffixes = [Suffix(f"{self.coding}{j + 1}") for j in range(len(levels) - 1)]
+            return Vectors(CODINGS[self.coding](len(levels)), suffixes)
+        suffixes = [Suffix(label) for label in distinct_labels(levels)[1:]]
+        if self.sparse_output:
+            indicators = sparse.eye_array(len(levels), len(levels) - 1, k=-1, format="csr")
+            return Vectors(indicators, suffixes)
+        return Vectors(CODINGS["one_hot"](len(levels)), suffixes)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PermutationEncoder(GroupEncoder):
+    """Represent each level by its place in one or more random orders of the levels.
+
+    The paper's *permutation* is one such order, its *multi-permutation* four of them.
+
+    Parameters
+    ----------
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
+    n_permutations : int, default=1
+        Number of orders, a column each.
+    random_state : int, default=0
+        Seed of the orders; an integer, so that chunks and files give what one fit gives.
+
+    Attributes
+    ----------
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
+
+    Examples
+    --------
+    >>> from sufrep import PermutationEncoder
+    >>> encoder = PermutationEncoder(group=0, n_permutations=2, random_state=1)
+    >>> encoder.fit_transform([["a"], ["b"], ["c"], ["a"]])
+    array([[1., 3.],
+           [2., 1.],
+           [3., 2.],
+           [1., 3.]])
+    """
+
+    n_permutations: int = 1
+    random_state: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        "n_permutations": [Interval(Integral, 1, None, closed="left")],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    @property
+    def _needs(self) -> Needs:
+        return Needs(covariates="unused")
+
+    def _represent(self, sample: GroupSample) -> Vectors:
+        rng = np.random.default_rng(self.random_state)
+        orders = [rng.permutation(sample.moments.n_levels) + 1.0 for _ in range(self.n_permutations)]
+        one = self.n_permutations == 1
+        suffixes = [Suffix("permutation" if one else f"permutation{j + 1}") for j in range(len(orders))]
+        return Vectors(np.column_stack(orders), suffixes)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FisherEncoder(GroupEncoder):
+    """Represent each level by the rank of its mean response.
+
+    The paper takes it from Hastie, Tibshirani and Friedman, after Fisher: for one split of a tree, the
+    order by the mean response is as good as any grouping of the levels. Levels with the same mean share
+    their rank. For classes, levels are ranked by the share of the class: of the second one if there are
+    two, else of every class.
+
+    It uses the target, so ``fit_transform`` cross-fits: the ranks that a row gets are learnt without its
+    fold, and do not depend on its own response. A fold may miss levels; its ranks are stretched to the
+    number of all levels, so that both scales agree.
+
+    Parameters
+    ----------
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes. The first chunk
+        of ``partial_fit`` decides; name the type there.
+    random_state : int, default=0
+        Seed of the shuffling of ``cv=int``.
+
+    Attributes
+    ----------
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
+    target_type_ : str
+        Kind of the target that was found.
+    n_ranks_ : dict of str to int
+        Number of levels that were ranked.
+
+    Examples
+    --------
+    >>> from sufrep import FisherEncoder
+    >>> encoder = FisherEncoder(group=0).fit([["a"], ["b"], ["c"], ["a"]], [2.5, 0.5, 9.0, 3.5])
+    >>> encoder.transform([["a"], ["b"], ["c"], ["never seen"]])
+    array([[2.],
+           [1.],
+           [3.],
+           [2.]])
+    """
+
+    target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
+    cv: Any = 5
+    random_state: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        **TARGET_CONSTRAINTS,
+    }
+
+    @property
+    def _needs(self) -> Needs:
+        return Needs(covariates="unused", target="covariate", target_type=self.target_type)
+
+    def _represent(self, sample: GroupSample) -> Vectors:
+        moments = sample.moments
+        classes = [name.partition("=")[2] for name in moments.covariates]
+        outputs = output_positions(self.target_type_, self.n_targets_)
+        ranks = [_shared_ranks(moments.mean[:, j]) for j in outputs]
+        several = len(outputs) > 1
+        suffixes = [Suffix(f"fisher_{classes[j]}" if several else "fisher") for j in outputs]
+        return Vectors(np.column_stack(ranks), suffixes, {"n_ranks_": moments.n_levels})
+
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
+        """Stretch the ranks of a fold, which may miss levels, to the number of all levels."""
+        n_ranks, here = whole.details["n_ranks_"], sample.moments.n_levels
+        if not here:
+            n_columns = whole.values.shape[1]
+            return Vectors(np.empty((0, n_columns)), prior=np.full(n_columns, (n_ranks + 1) / 2))
+        vectors = self._represent(sample)
+        return replace(vectors, values=(vectors.values - 0.5) * n_ranks / here + 0.5)
+
+
+def _shared_ranks(values: Floats) -> Floats:
+    """Ranks from 1; values that differ only by rounding share one; (n,)."""
+    low, high = values.min(), values.max()
+    rounding = max(1e-11 * (high - low), 1e-13 * max(abs(high), abs(low)), np.finfo(np.float64).tiny)
+    return np.asarray(rankdata(np.round((values - low) / rounding)))

@@ -1,0 +1,456 @@
+"""From what the user passes to one frozen record, with every check on the way.
+
+A fit reads its table once: `read_table` wraps it, `resolve_layout` decides which columns are groups, which
+are covariates and which pass through, `read_factor` and `read_covariates` read them, and `Inputs` holds the
+result for everything that follows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from sufrep._frames import (
+    ArrayTable,
+    Factor,
+    FrameTable,
+    Table,
+    cross,
+    is_frame,
+    refuse_lazy,
+    with_missing_level,
+)
+from sufrep.errors import (
+    ClashingNamesError,
+    EmptyGroupError,
+    LengthMismatchError,
+    MissingColumnsError,
+    MissingLevelError,
+    NoGroupWarning,
+    NoRowsError,
+    NotNumericError,
+    SampleWeightError,
+    TooManySharesError,
+    UnknownColumnError,
+    UnseenLevelError,
+    UnseenLevelsWarning,
+    warn,
+)
+from sufrep.representation import level_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep.encoders._target import Target
+    from sufrep.moments import GroupMoments
+    from sufrep.representation import Representation
+
+Column: TypeAlias = str | int
+Group: TypeAlias = Column | tuple[Column, ...]
+
+# A text column with more levels than this passes through instead of joining as shares.
+MOST_SHARES = 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """What was read from the user's table: all that learning and encoding need.
+
+    Parameters
+    ----------
+    table : Table
+    layout : Layout
+        The roles of its columns.
+    factors : tuple of Factor
+        Levels and codes of each group.
+    covariates : tuple of Covariate
+    columns : tuple of ndarray, each of shape (n,)
+        The values of the covariates.
+    weights : ndarray, shape (n,), or None
+    target : Target or None
+        Where the encoder uses one.
+    """
+
+    table: Table
+    layout: Layout
+    factors: tuple[Factor, ...]
+    covariates: tuple[Covariate, ...] = ()
+    columns: tuple[Array, ...] = ()
+    weights: Floats | None = None
+    target: Target | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Roles of the columns of X, by position.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of all columns.
+    groups : tuple of tuple of int
+        The column of each group, or the columns that are crossed to make it.
+    covariates : tuple of int
+        Numeric columns that describe the levels.
+    shares : tuple of int
+        Text columns that join the covariates by an indicator for each of their levels.
+    kept : tuple of int
+        Columns that pass through.
+    """
+
+    names: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    covariates: tuple[int, ...]
+    shares: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    def group_names(self, names: Sequence[str]) -> list[str]:
+        """Names of the groups, crossed columns joined by a colon."""
+        return [":".join(names[position] for position in group) for group in self.groups]
+
+
+@dataclass(frozen=True, slots=True)
+class Covariate:
+    """A column of X (or the target), or the indicator of one of its levels or of null."""
+
+    position: int | None
+    level: str | None = None
+    null: bool = False
+
+    def name(self, names: Sequence[str]) -> str:
+        """Return its name, given the names of the columns of X."""
+        name = "target" if self.position is None else names[self.position]
+        if self.null:
+            return f"{name} is null"  # a level may well be called "missing"
+        return name if self.level is None else f"{name}={self.level}"
+
+    @property
+    def is_indicator(self) -> bool:
+        """Whether it stands for one level of a column."""
+        return self.null or self.level is not None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column that ``transform`` adds: the position of its group, and the end of its name."""
+
+    group: int
+    text: str
+    covariate: Covariate | None = None
+
+    def name(self, layout: Layout, names: Sequence[str]) -> str:
+        """Return its name, given the names of the columns of X."""
+        described = "" if self.covariate is None else self.covariate.name(names)
+        return f"{layout.group_names(names)[self.group]}_{self.text}{described}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of one group.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Position of each row's level, rare levels pooled; −1 for rows without a known level.
+    n_levels : int
+        Number of levels, rare ones pooled, also of those without a row here.
+    columns : sequence of ndarray, each of shape (n,)
+        The covariates; NaN is a null.
+    weights : ndarray, shape (n,), or None
+    target : Target or None
+    training : bool
+        Whether the vectors that these rows are to be encoded with were learnt from them.
+    """
+
+    codes: Codes
+    n_levels: int
+    columns: Sequence[Array]
+    weights: Floats | None = None
+    target: Target | None = None
+    training: bool = False
+
+    def counted(self) -> Codes:
+        """Positions of the rows that have a level and a positive weight."""
+        counts = self.codes >= 0
+        if self.weights is not None:
+            counts &= self.weights > 0
+        return np.flatnonzero(counts)
+
+    def take(self, rows: Codes) -> Rows:
+        """Return some of the rows, which are then no longer all the training rows."""
+        if len(rows) == len(self.codes) and np.array_equal(rows, np.arange(len(rows))):
+            return replace(self, training=False)
+        return Rows(
+            self.codes[rows],
+            self.n_levels,
+            [np.asarray(column)[rows] for column in self.columns],
+            None if self.weights is None else self.weights[rows],
+            None if self.target is None else self.target.take(rows),
+        )
+
+    def response(self) -> Target:
+        """Return the target; only for encoders whose needs include it."""
+        if self.target is None:
+            raise TypeError("the encoder does not declare that it needs the target")
+        return self.target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupSample:
+    """What the vectors of one group are learnt from, rare levels pooled.
+
+    Parameters
+    ----------
+    known_moments : GroupMoments or None
+        None for the rows outside a fold, if the encoder learns from rows.
+    known_rows : Rows or None
+        The rows that have a level and a positive weight; None unless the encoder needs rows.
+    """
+
+    known_moments: GroupMoments | None
+    known_rows: Rows | None = None
+
+    @property
+    def moments(self) -> GroupMoments:
+        """The moments; of the rows outside a fold only for encoders that need no rows."""
+        if self.known_moments is None:
+            raise TypeError("the moments were not collected, because the encoder needs rows")
+        return self.known_moments
+
+    @property
+    def rows(self) -> Rows:
+        """The rows; only for encoders whose needs include them."""
+        if self.known_rows is None:
+            raise TypeError("the encoder does not declare that it needs rows")
+        return self.known_rows
+
+
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if learning fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
+    """Check X as scikit-learn does, store its columns (or compare them with those stored), and wrap it."""
+    if is_frame(X):
+        table = FrameTable.from_native(X)
+        known = [] if reset else getattr(estimator, "feature_names_in_", [])
+        missing = [name for name in known if name not in table.names]
+        if missing:
+            raise MissingColumnsError(missing, table.names)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if not table.n_rows:
+            raise NoRowsError(len(table.names))
+        return table
+    refuse_lazy(X)
+    if isinstance(X, list) and np.asarray(X).dtype.kind in "US":
+        # numpy would turn the numbers next to text into text.
+        X = np.asarray(X, dtype=object)
+    array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
+    return ArrayTable(array, tuple(names))
+
+
+def resolve_layout(
+    table: Table,
+    *,
+    group: Group | Sequence[Group] | None,
+    covariates: Sequence[Column] | None = None,
+    share_text: bool = False,
+    keep: bool = True,
+) -> Layout:
+    """Assign every column its roles, or raise an error that names the unknown column."""
+    names, everything = table.names, range(len(table.names))
+    groups = _text_groups(table) if group is None else _named_groups(names, group)
+    named = Counter(":".join(names[position] for position in columns) for columns in groups)
+    if any(times > 1 for times in named.values()):
+        raise ClashingNamesError([name for name, times in named.items() if times > 1])
+    used = {position for columns in groups for position in columns}
+    free = [position for position in everything if position not in used]
+    chosen = free
+    if covariates is not None:
+        chosen = list(dict.fromkeys(position_of(names, column, "covariates") for column in covariates))
+    text = [position for position in chosen if share_text and table.kind(position) == "text"]
+    shares = [position for position in text if len(table.factorize(position).levels) <= MOST_SHARES]
+    numeric = [position for position in chosen if table.kind(position) == "numeric"]
+    for position in chosen if covariates is not None else ():
+        if position not in (*numeric, *shares):
+            raise NotNumericError(names[position], table.dtype(position))
+    return Layout(names, groups, tuple(numeric), tuple(shares), tuple(free) if keep else ())
+
+
+def read_factor(table: Table, columns: Sequence[int], missing: str) -> Factor:
+    """Return levels and codes of a group, with nulls treated according to ``missing``."""
+    parts = [table.factorize(column) for column in columns]
+    nulls = [int((part.codes < 0).sum()) for part in parts]
+    if missing == "error" and any(nulls):
+        worst = int(np.argmax(nulls))
+        raise MissingLevelError(table.names[columns[worst]], nulls[worst])
+    if len(parts) > 1:
+        return cross(parts, keep_null=missing == "level")
+    return with_missing_level(parts[0]) if missing == "level" else parts[0]
+
+
+def read_covariates(table: Table, layout: Layout) -> tuple[tuple[Covariate, ...], tuple[Array, ...]]:
+    """Return the covariates and their columns; null is a level of a text column like any other."""
+    found = [Covariate(position) for position in layout.covariates]
+    columns = [table.numbers(position) for position in layout.covariates]
+    for position in layout.shares:
+        factor = with_missing_level(table.factorize(position))
+        indicators = [
+            Covariate(position, null=True) if level is None else Covariate(position, level_label(level))
+            for level in factor.levels
+        ]
+        if len(set(indicators)) < len(indicators):
+            raise ClashingNamesError([indicator.name(layout.names) for indicator in indicators])
+        for code in sorted(range(len(indicators)), key=lambda code: indicator_order(indicators[code])):
+            found.append(indicators[code])
+            columns.append(factor.codes == code)
+    return tuple(found), tuple(columns)
+
+
+def read_known_columns(table: Table, layout: Layout, covariates: Sequence[Covariate]) -> tuple[Array, ...]:
+    """Return the columns of covariates that ``fit`` saw; 0 for an indicator whose level does not occur."""
+    known = dict(zip(*read_covariates(table, layout), strict=True))
+    nothing = np.zeros(table.n_rows)
+    return tuple(known.get(covariate, nothing) for covariate in covariates)
+
+
+def merge_covariates(
+    old: Sequence[Covariate], new: Sequence[Covariate], names: Sequence[str]
+) -> list[Covariate]:
+    """Unite the covariates of two chunks: columns, indicators by their levels, and the target last."""
+    columns = [covariate for covariate in old if not covariate.is_indicator]
+    indicators = {covariate for covariate in (*old, *new) if covariate.is_indicator}
+    most = Counter(covariate.position for covariate in indicators).most_common(1)
+    # One more than the limit: null is a level too.
+    if most and most[0][0] is not None and most[0][1] > MOST_SHARES + 1:
+        raise TooManySharesError(names[most[0][0]], most[0][1], MOST_SHARES)
+    united = columns + sorted(indicators, key=indicator_order)
+    return sorted(united, key=lambda covariate: covariate.position is None)
+
+
+def indicator_order(covariate: Covariate) -> tuple[int, bool, float, str]:
+    """Sort key: levels that are numbers by size, then the others, null last."""
+    level = covariate.level or ""
+    try:
+        size = float(level)
+    except ValueError:
+        size = math.inf
+    return covariate.position or 0, covariate.null, math.inf if math.isnan(size) else size, level
+
+
+def find_levels(representation: Representation, factor: Factor, group: str, unseen: str) -> Codes:
+    """Position of each level of ``factor`` in a representation, −1 for unseen levels; (n_levels,).
+
+    Raises an error for unseen levels if ``unseen`` is "error", and warns if all are unseen for a suspicious
+    reason.
+    """
+    positions = representation.positions(factor.levels.tolist())
+    new = factor.levels[positions < 0].tolist()
+    if new and unseen == "error":
+        raise UnseenLevelError(group, [level_label(level) for level in new], representation.n_levels)
+    if len(new) == len(factor.levels) and new:
+        _warn_of_unseen(group, new, representation.levels.tolist())
+    return positions
+
+
+def check_weights(sample_weight: Any, n_rows: int, *, allow_zero: bool = False) -> Floats | None:
+    """Return the weights as an array (n,), or None; they must not all be zero unless that is allowed."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SampleWeightError(f"contains something that is not a number ({error})") from error
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.ndim != 1:
+        raise SampleWeightError(f"has {weights.ndim} dimensions; it must be 1D array or scalar")
+    if len(weights) != n_rows:
+        raise LengthMismatchError(n_rows, "sample_weight", len(weights))
+    if not np.isfinite(weights).all():
+        raise SampleWeightError(f"contains NaN or infinity in {int((~np.isfinite(weights)).sum())} row(s)")
+    if (weights < 0).any():
+        raise SampleWeightError(f"is negative in {int((weights < 0).sum())} row(s)")
+    if not (weights.any() or allow_zero):
+        raise SampleWeightError("is zero in every row")
+    return weights
+
+
+def check_length(y: Any, n_rows: int) -> None:
+    """Refuse a target of another length, which is a mistake even where the target is not used."""
+    length = n_rows if y is None else len(y) if hasattr(y, "__len__") else np.asarray(y).size
+    if length != n_rows:
+        raise LengthMismatchError(n_rows, "y", length)
+
+
+def position_of(names: Sequence[str], column: Column, parameter: str) -> int:
+    """Return the position of a column that a parameter gives by name or by position."""
+    if isinstance(column, np.integer):
+        column = int(column)
+    if isinstance(column, int) and not isinstance(column, bool):
+        if -len(names) <= column < len(names):
+            return column % len(names)
+    elif column in names:
+        return names.index(str(column))
+    raise UnknownColumnError(parameter, column, names)
+
+
+def _text_groups(table: Table) -> tuple[tuple[int, ...], ...]:
+    found = [position for position in range(len(table.names)) if table.kind(position) == "text"]
+    if not found and isinstance(table, FrameTable):
+        warn(
+            "group=None selects the text columns, but X has none: nothing is encoded.\n"
+            "Hint: name the column, for instance group='zipcode', if its levels are stored as numbers.",
+            NoGroupWarning,
+        )
+    return tuple((position,) for position in found)
+
+
+def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple[tuple[int, ...], ...]:
+    listed: Sequence[Any] = group if isinstance(group, list) else [group]
+    if not listed or any(isinstance(entry, tuple) and not entry for entry in listed):
+        raise EmptyGroupError(group)
+    found = []
+    for entry in listed:
+        columns = entry if isinstance(entry, tuple) else (entry,)
+        found.append(tuple(position_of(names, column, "group") for column in columns))
+    return tuple(dict.fromkeys(found))
+
+
+def _warn_of_unseen(group: str, new: list[Any], known: list[Any]) -> None:
+    """Warn if levels seem unseen only because they were read or spelt differently."""
+    new, known = ([level for level in levels if level is not None] for levels in (new, known))
+    if not (new and known):
+        return
+    types = [{type(level).__name__ for level in levels} for levels in (new, known)]
+    spelt = [{_spelling(level) for level in levels} for levels in (new, known)]
+    if types[0] & types[1] and not spelt[0] & spelt[1]:
+        return  # levels that are simply new, as in folds that are cut by group
+    here, there = (", ".join(sorted(found)) for found in types)
+    warn(
+        f"No row of column {group!r} holds a level that fit saw: all get the prior. The levels here are of "
+        f"type {here} ({level_label(new[0])!r}, …), those of fit of type {there} "
+        f"({level_label(known[0])!r}, …).\nHint: read the column in the same way on both sides.",
+        UnseenLevelsWarning,
+    )
+
+
+def _spelling(level: Any) -> str:
+    """A level without case, spaces, leading zeros and trailing ".0"."""
+    return level_label(level).strip().casefold().removesuffix(".0").lstrip("0")

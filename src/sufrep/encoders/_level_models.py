@@ -1,0 +1,477 @@
+"""Levels by models of the target: a random intercept, a regression, or a function of each level's own.
+
+None of these assumes hidden states. They serve where the covariates do not distinguish the levels, or where
+levels differ in how the target depends on the covariates. All cross-fit, so that a row's columns do not
+depend on its own target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from sufrep._frames import Lookup
+from sufrep._sklearn import Interval, StrOptions
+from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
+from sufrep.moments import GroupMoments
+from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
+from sufrep.solvers.regressions import (
+    NormalScores,
+    fit_curve,
+    fit_normal_scores,
+    group_grams,
+    shrink_coefficients,
+)
+from sufrep.solvers.shrinkage import shrink_each
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Floats
+    from sufrep.encoders._inputs import GroupSample, Rows
+    from sufrep.encoders._target import Target
+
+_ROUNDS = 20
+# A spread that is this small compared with the size of the values is rounding error.
+_ROUNDING = 1e-12
+_EFFECT, _FIT = "local_effect", "local_fit"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RandomInterceptEncoder(GroupEncoder):
+    """Represent each level by its shrunken mean residual: what the covariates leave of its mean response.
+
+    A regression predicts the target from the covariates, transformed to normal scores, each with a slope that
+    may change at the median; the residuals of a level's rows are averaged and shrunk towards 0 by empirical
+    Bayes. This is the random intercept of a mixed model. It assumes nothing about hidden states, so it serves
+    where the covariates do not distinguish the levels. For classes, residuals are those of the class
+    indicators (of two classes, the second).
+
+    ``fit_transform`` cross-fits regression and means, so that a row's column does not depend on its own
+    response.
+
+    Parameters
+    ----------
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes.
+    random_state : int, default=0
+        Seed of the shuffling of ``cv=int``.
+
+    Attributes
+    ----------
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
+    target_type_ : str
+        The kind of target that was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sufrep import RandomInterceptEncoder
+    >>> rng = np.random.default_rng(0)
+    >>> shop, size = rng.integers(0, 3, 600), rng.normal(size=600)
+    >>> y = np.array([-2.0, 0.0, 2.0])[shop] + size**2 + rng.normal(size=600)
+    >>> encoder = RandomInterceptEncoder(group=0).fit(np.column_stack([shop, size]), y)
+    >>> encoder.representations_["x0"].values.round(1).ravel()
+    array([-2.1, -0.1,  1.9])
+    """
+
+    target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
+    cv: Any = 5
+    random_state: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        **TARGET_CONSTRAINTS,
+    }
+
+    @property
+    def _needs(self) -> Needs:
+        return Needs(rows=True, covariates="optional", target="response", target_type=self.target_type)
+
+    def _represent(self, sample: GroupSample) -> Vectors:
+        rows, target = sample.rows, sample.rows.response()
+        several = len(target.classes) > 1
+        suffixes = [Suffix(f"intercept_{label}" if several else "intercept") for label in target.classes]
+        values, center = np.zeros((rows.n_levels, len(suffixes))), np.zeros(len(suffixes))
+        if len(rows.codes):
+            found = self._residual_moments(rows, target)
+            shrunken, center = shrink_each(found)
+            values[:] = center
+            values[found.levels.astype(np.intp)] = shrunken
+        return Vectors(values, suffixes, prior=center)
+
+    def _residual_moments(self, rows: Rows, target: Target) -> GroupMoments:
+        """Moments of the residuals by level."""
+        scores = _scores(fit_normal_scores(rows.columns, rows.weights), rows)
+        residuals = [
+            column - fit_curve(scores, column, rows.weights).predict(scores)
+            for column in target.output_columns()
+        ]
+        return GroupMoments.from_columns(
+            rows.codes,
+            residuals,
+            np.arange(rows.n_levels).astype(object),
+            covariates=[str(label) for label in target.classes],
+            weights=rows.weights,
+        )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MixedModelEncoder(GroupEncoder):
+    """Represent each level by a regression of its own, shrunk towards a common one: a linear mixed model.
+
+    y = b₀ + Σ_j b_j z_j + noise within level g, with coefficients b ~ N(m, diag τ) over the levels and z the
+    covariates, transformed to normal scores. m, τ and the noise are estimated (empirical Bayes), so that
+    coefficients in which levels do not differ are shared, and small levels borrow strength from all others.
+    A row gets one column: the prediction of its level's regression at its own covariates. It assumes nothing
+    about hidden states, and helps where levels differ in how the target depends on the covariates (prices and
+    shops), which no mean by level can express. For classes, their indicators are predicted (of two, the
+    second).
+
+    ``fit_transform`` cross-fits, so that a row's column does not depend on its own response. Memory grows
+    with the number of levels times the square of the number of covariates.
+
+    Parameters
+    ----------
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes.
+    random_state : int, default=0
+        Seed of the shuffling of ``cv=int``.
+
+    Attributes
+    ----------
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
+    normal_scores_ : dict of str to NormalScores
+        The transformations of the covariates.
+    target_type_ : str
+        The kind of target that was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sufrep import MixedModelEncoder
+    >>> rng = np.random.default_rng(0)
+    >>> shop, price = rng.integers(0, 3, 600), rng.normal(size=600)
+    >>> sold = np.array([-2.0, 0.0, 2.0])[shop] * price + rng.normal(size=600)
+    >>> encoder = MixedModelEncoder(group=0).fit(np.column_stack([shop, price]), sold)
+    >>> encoder.representations_["x0"].values.round(1)  # intercepts and slopes
+    array([[ 0. , -1.9],
+           [ 0. , -0. ],
+           [ 0. ,  1.9]])
+    >>> encoder.get_feature_names_out().tolist()
+    ['x1', 'x0_fit']
+    """
+
+    target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
+    cv: Any = 5
+    random_state: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        **TARGET_CONSTRAINTS,
+    }
+
+    @property
+    def _needs(self) -> Needs:
+        return Needs(
+            rows=True,
+            covariates="optional",
+            target="response",
+            target_type=self.target_type,
+            own_covariates=True,
+        )
+
+    def _represent(self, sample: GroupSample) -> Vectors:
+        rows = sample.rows
+        maps = fit_normal_scores(rows.columns, rows.weights)
+        suffixes = [
+            suffix
+            for label in _class_suffixes(rows.response())
+            for suffix in (
+                Suffix(f"intercept{label}"),
+                *(Suffix(f"slope{label}_", j) for j in range(len(rows.columns))),
+            )
+        ]
+        outputs = [Suffix(f"fit{label}") for label in _class_suffixes(rows.response())]
+        values, center = _fit_regressions(_with_ones(maps, rows), rows)
+        details = {"normal_scores_": maps, "n_slopes_": len(rows.columns)}
+        return Vectors(values, suffixes, details, prior=center, outputs=outputs)
+
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
+        """Fit the regressions of a fold on the normal scores of the whole."""
+        rows, prior = sample.rows, whole.with_prior()[-1]
+        if not len(rows.codes):  # predict 0
+            return Vectors(np.zeros_like(whole.values), details=whole.details, prior=np.zeros_like(prior))
+        values, center = _fit_regressions(_with_ones(whole.details["normal_scores_"], rows), rows)
+        return Vectors(values, details=whole.details, prior=center)
+
+    def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
+        """Predict with the regression of each row's level."""
+        scores = _with_ones(vectors.details["normal_scores_"], rows)
+        coefficients = vectors.with_prior()[rows.codes]
+        by_target = coefficients.reshape(len(scores), -1, scores.shape[1])
+        return Lookup(np.asarray(np.einsum("nj,ntj->nt", scores, by_target)))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LocalEffectEncoder(GroupEncoder):
+    """Represent each level by a function of its own, learnt from nearby rows of the level.
+
+    y = f(z) + e_g(z) + noise within level g, with z the covariates, transformed to normal scores, f a curve
+    that all levels share, and e_g a Gaussian process. Two rows of a level have effects with covariance
+
+        k(z, z') = c₀ + Σ_m c_m exp(−½ Σ_j w_mj (z_j − z'_j)²),
+
+    so that c₀ is the variance of a random intercept, and each further term is shared only by rows that are
+    near each other in some of the covariates: flights of one aeroplane on one day, sales of one shop in
+    one season. These covariates are found from the products of the residuals of pairs of rows. A row gets
+    the effect of its level at its own covariates. It assumes nothing about hidden states. For
+    classes, their indicators are predicted (of two, the second).
+
+    ``fit_transform`` cross-fits, so that a row's columns do not depend on its own response. The fitted
+    encoder stores the rows that effects are computed from; time grows with the cube of ``max_level_rows`` for
+    larger levels.
+
+    Parameters
+    ----------
+    group : str, int, tuple, list of these, or None, default=None
+        The categorical column: its name or position; several in a list; a tuple of columns is one
+        group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
+        categorical column.
+    covariates : list of str or int, default=None
+        The columns that describe the levels; by default every numeric column that is not a group.
+    categorical_covariates : {"ignore", "share"}, default="ignore"
+        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
+        that is given) join the covariates, by one indicator for each of their levels.
+    remainder : {"passthrough", "drop"}, default="passthrough"
+        Whether the other columns come before the encoding in the output, or are dropped.
+    unseen : {"prior", "error"}, default="prior"
+        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
+        the level vectors), or an error.
+    missing : {"level", "prior", "error"}, default="level"
+        How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
+    min_frequency : int or float, default=None
+        Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
+        are at least two of them.
+    output : {"effect", "fit", "both"}, default="effect"
+        The effect, the expected target f(z) + e_g(z), or both.
+    max_level_rows : int, default=1000
+        Maximum number of rows of a level that its effects are computed from, sampled at random.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+    target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
+        With "auto", text, booleans, two values and up to 20 whole numbers are classes.
+    random_state : int, default=0
+        Seed of the shuffling of ``cv=int``, and of the sampling of rows and pairs.
+
+    Attributes
+    ----------
+    representations_ : dict of str to Representation
+        The table of each group.
+    moments_ : dict of str to GroupMoments
+        The moments that the tables were computed from; only if moments are enough.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Their names, if X has any.
+    normal_scores_ : dict of str to NormalScores
+        The transformations of the covariates.
+    effects_ : dict of str to list of LocalEffects
+        Curve, kernel and rows for each class that is predicted; ``effects_[group][0].kernel`` shows which
+        covariates matter.
+    target_type_ : str
+        The kind of target that was found.
+
+    Examples
+    --------
+    The shops have seasons of their own:
+
+    >>> import numpy as np
+    >>> from sufrep import LocalEffectEncoder
+    >>> rng = np.random.default_rng(0)
+    >>> shop, day = rng.integers(0, 30, 3000), rng.uniform(0, 365, 3000)
+    >>> season = np.sin(2 * np.pi * (day / 365 + rng.uniform(size=30)[shop]))
+    >>> X, sold = np.column_stack([shop, day]), season + rng.normal(size=3000)
+    >>> encoder = LocalEffectEncoder(group=0)
+    >>> effect = encoder.fit_transform(X, sold)[:, 1]
+    >>> round(float(np.corrcoef(effect, season)[0, 1]), 1)
+    0.9
+    >>> encoder.effects_["x0"][0].kernel.weights
+    array([[3.]])
+    """
+
+    output: Literal["effect", "fit", "both"] = "effect"
+    max_level_rows: int = 1000
+    cv: Any = 5
+    target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
+    random_state: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GroupEncoder._parameter_constraints,
+        **TARGET_CONSTRAINTS,
+        "output": [StrOptions({"effect", "fit", "both"})],
+        "max_level_rows": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    @property
+    def _needs(self) -> Needs:
+        return Needs(
+            rows=True,
+            covariates="optional",
+            target="response",
+            target_type=self.target_type,
+            own_covariates=True,
+        )
+
+    def _represent(self, sample: GroupSample) -> Vectors:
+        rows = sample.rows
+        maps = fit_normal_scores(rows.columns, rows.weights)
+        found, means = self._fit_effects(maps, rows)
+        labels = _class_suffixes(rows.response())
+        kinds = {"effect": [_EFFECT], "fit": [_FIT], "both": [_EFFECT, _FIT]}[self.output]
+        return Vectors(
+            means,
+            [Suffix(_EFFECT + label) for label in labels],
+            {"normal_scores_": maps, "effects_": found},
+            prior=np.zeros(len(found)),
+            outputs=[Suffix(kind + label) for label in labels for kind in kinds],
+        )
+
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
+        """Fit the effects of a fold on the normal scores of the whole; none where no row is left."""
+        maps, effects = whole.details["normal_scores_"], None
+        if len(sample.rows.codes):
+            effects, _ = self._fit_effects(maps, sample.rows)
+        return Vectors(whole.values, details={"normal_scores_": maps, "effects_": effects})
+
+    def _fit_effects(self, maps: NormalScores, rows: Rows) -> tuple[list[LocalEffects], Floats]:
+        """The effects of each class that is predicted, and the mean effect of each level in columns."""
+        scores = _scores(maps, rows)
+        found = [
+            fit_local_effects(
+                scores,
+                rows.codes,
+                y,
+                rows.n_levels,
+                rows.weights,
+                max_level_rows=self.max_level_rows,
+                seed=self.random_state,
+            )
+            for y in rows.response().output_columns()
+        ]
+        return [effects for effects, _ in found], np.column_stack([means for _, means in found])
+
+    def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
+        """The effects of each row's level at the row's covariates."""
+        found: Sequence[LocalEffects] | None = vectors.details["effects_"]
+        if found is None:
+            n_outputs = vectors.values.shape[1] * (2 if self.output == "both" else 1)
+            return Lookup(np.zeros((len(rows.codes), n_outputs)))
+        scores, columns = _scores(vectors.details["normal_scores_"], rows), []
+        for effects in found:
+            effect = effects.effects(scores, rows.codes)
+            if self.output != "fit":
+                columns.append(effect)
+            if self.output != "effect":
+                columns.append(effects.curve.predict(scores) + effect)
+        return Lookup(np.column_stack(columns))
+
+
+def _class_suffixes(target: Target) -> list[str]:
+    """Ends of the column names, one for each class if there are more than two."""
+    return [f"_{label}" for label in target.classes] if target.kind == "multiclass" else [""]
+
+
+def _scores(maps: NormalScores, rows: Rows) -> Floats:
+    """Normal scores of the covariates; (n, p)."""
+    return maps.apply(rows.columns).reshape(len(rows.codes), len(rows.columns))
+
+
+def _with_ones(maps: NormalScores, rows: Rows) -> Floats:
+    """Normal scores behind a column of ones; (n, p + 1)."""
+    return np.column_stack([np.ones(len(rows.codes)), _scores(maps, rows)])
+
+
+def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
+    """Coefficients of the levels, those of one target after those of the other, and their centres."""
+    values, centers = [], []
+    for y in rows.response().output_columns():
+        mean = float(np.average(y, weights=rows.weights))
+        # From the mean: sums of squares far from zero lose every digit
+        # (test_a_target_far_from_zero_keeps_its_digits).
+        centered = y - mean
+        # A constant target still needs a positive variance, because sums are divided by it
+        # (test_a_class_that_no_other_fold_has_is_predicted_nowhere).
+        variance = max(float(np.average(centered**2, weights=rows.weights)), (_ROUNDING * mean) ** 2, 1e-200)
+        found = shrink_coefficients(
+            group_grams(np.column_stack([scores, centered]), rows.codes, rows.n_levels, rows.weights),
+            center=np.zeros(scores.shape[1]),
+            noise=np.full(rows.n_levels, variance),
+            variance=variance,
+            noise_weight=1.0,
+            common_noise=True,
+            n_rounds=_ROUNDS,
+        )
+        origin = np.append(mean, np.zeros(scores.shape[1] - 1))
+        values.append(found.means + origin)
+        centers.append(found.center + origin)
+    return np.hstack(values), np.concatenate(centers)
