@@ -145,7 +145,7 @@ def sample_map() -> Any:
         sizes=sizes,
         values=sizes / 7,
         titles=[ATTACK, "up"],
-        more={ATTACK: NASTY},
+        extra={ATTACK: NASTY},
     )
 
 

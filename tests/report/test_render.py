@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sufrep import _charts, errors
-from sufrep._charts import _library
+from sufrep._charts import _altair
 from sufrep._report import ChartPart, CodePart, Page, Search, TablePart, _render, _scripts, render_page
 
 law = settings(deadline=None, max_examples=50)
@@ -144,7 +144,7 @@ def test_a_page_of_one_sentence_has_no_empty_places(read):
 @pytest.mark.parametrize("package", ["altair", "vl_convert"])
 def test_without_the_drawing_packages_it_is_said_what_to_install(monkeypatch, package):
     monkeypatch.setattr(_render, "drawing_bundle", _scripts.drawing_bundle.__wrapped__)
-    monkeypatch.setattr(_library, "find_spec", lambda name: None if name == package else name)
+    monkeypatch.setattr(_altair, "find_spec", lambda name: None if name == package else name)
     with pytest.raises(errors.MissingDependencyError, match=r"Hint: pip install .sufrep\[report\]"):
         render_page(page_of("text"))
 

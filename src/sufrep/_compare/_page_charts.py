@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sufrep._charts import (
-    MOST_LEVELS,
+    MAX_LEVELS,
     ZOOM_HINT,
     interval_dots,
     labelled_scatter,
@@ -140,7 +140,7 @@ def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart
             continue
         labels, counts = problem.level_names(), problem.counts
         largest = (-counts).argsort(kind="stable")[:_MOST_LISTED]
-        fewer = f" The {MOST_LEVELS:,} largest are drawn." if len(labels) > MOST_LEVELS else ""
+        fewer = f" The {MAX_LEVELS:,} largest are drawn." if len(labels) > MAX_LEVELS else ""
         text = (
             f"Levels that {item.method} takes for alike lie near each other; colour is the {means_title}, "
             f"size the number of rows.{fewer} {ZOOM_HINT}"

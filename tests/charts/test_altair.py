@@ -1,4 +1,4 @@
-"""Charts in files: three formats, each whole or not at all."""
+"""Optional packages are asked for when they are needed; charts are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sufrep import _charts, errors
-from sufrep._charts import _library
+from sufrep import errors
+from sufrep._charts import _altair, load_altair, write_chart
 
 
-class Page:
-    """Something that can be saved, and fails at one of the formats."""
+class FakeChart:
+    """Writes half of a file before it writes the rest, and fails in between for one of the formats."""
 
     def __init__(self, fails_at: str = "") -> None:
         self._fails_at = fails_at
@@ -25,25 +25,34 @@ class Page:
 
 
 def test_a_chart_is_written_in_three_formats_under_one_name(tmp_path):
-    written = _charts.write_chart(Page(), tmp_path / "figure_1.5")
+    written = write_chart(FakeChart(), tmp_path / "figure_1.5")
     assert [path.name for path in written] == ["figure_1.5.png", "figure_1.5.svg", "figure_1.5.html"]
     assert [path.read_text() for path in written] == ["whole png", "whole svg", "whole html"]
     assert sorted(tmp_path.iterdir()) == sorted(written)
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+def test_a_file_is_written_completely_or_not_at_all(tmp_path):
     (tmp_path / "figure.svg").write_text("old")
     with pytest.raises(OSError, match="No space left"):
-        _charts.write_chart(Page(fails_at="svg"), tmp_path / "figure")
+        write_chart(FakeChart(fails_at="svg"), tmp_path / "figure")
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found == {"figure.png": "whole png", "figure.svg": "old"}
 
 
-def test_without_the_renderer_it_is_said_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(_library, "find_spec", lambda _: None)
+def test_without_altair_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(_altair, "find_spec", lambda _: None)
     with pytest.raises(
         errors.MissingDependencyError,
-        match=r"Writing pictures needs the package 'vl-convert-python'.*\nHint: .* .sufrep\[report\]",
+        match=r"Drawing needs the package 'altair'.*\nHint: pip install .sufrep\[report\]",
     ):
-        _charts.write_chart(Page(), tmp_path / "figure")
+        load_altair()
+
+
+def test_without_the_renderer_the_error_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(_altair, "find_spec", lambda _: None)
+    with pytest.raises(
+        errors.MissingDependencyError,
+        match=r"Writing a chart needs the package 'vl-convert-python'.*\nHint: .* .sufrep\[report\]",
+    ):
+        write_chart(FakeChart(), tmp_path / "figure")
     assert not list(tmp_path.iterdir())
