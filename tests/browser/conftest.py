@@ -121,7 +121,7 @@ def sample_page() -> _report.Page:
         _report.ChartPart(f"Chart {number} {ATTACK}", ATTACK, chart, ATTACK, table)
         for number, chart in enumerate(sample_charts())
     ]
-    search = _report.Search("search", f"Find a level {ATTACK}", "label")
+    search = _report.SearchBox("search", f"Find a level {ATTACK}", "label")
     found = _report.ChartPart("Map", "Where levels lie.", sample_map(), "A map.", None, search)
     return _report.Page(
         title=f"Title {ATTACK}",

@@ -1,4 +1,4 @@
-"""Reading a page as a browser would, without one."""
+"""Parse a page as a browser does, without one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Attributes = dict[str, str | None]
 
 
 class Reader(HTMLParser):
-    """The elements of a page with their attributes, and the whole text between any two tags."""
+    """The elements of a page with their attributes, and the text between consecutive tags."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from sufrep._charts import (
 )
 from sufrep._compare._levels import MAPPABLE, level_plane, means_spectrum, target_means
 from sufrep._compare._summary import fold_improvements
-from sufrep._report import ChartPart, Search, TablePart
+from sufrep._report import ChartPart, SearchBox, TablePart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,7 +163,7 @@ def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart
                     ("level", "rows", means_title),
                     [(labels[i], int(counts[i]), float(means[i])) for i in largest.tolist()],
                 ),
-                search=Search("search", "Find a level", "label"),
+                search=SearchBox("search", "Find a level", "label"),
             )
         ]
     return []
