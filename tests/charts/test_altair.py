@@ -17,11 +17,11 @@ class FakeChart:
     def __init__(self, fails_at: str = "") -> None:
         self._fails_at = fails_at
 
-    def save(self, path: Path, format: str, **_: Any) -> None:  # noqa: A002 - the name is Altair's
+    def save(self, path: Path, **options: Any) -> None:
         path.write_text("half")
-        if format == self._fails_at:
+        if options["format"] == self._fails_at:
             raise OSError(28, "No space left on device")
-        path.write_text(f"whole {format}")
+        path.write_text(f"whole {options['format']}")
 
 
 def test_a_chart_is_written_in_three_formats_under_one_name(tmp_path):

@@ -22,7 +22,7 @@ class Reader(HTMLParser):
         self.elements.append((tag, dict(attrs)))
         self.texts.append("")
 
-    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002 - the name is Python's
+    def handle_endtag(self, *_: str) -> None:
         self.texts.append("")
 
     def handle_data(self, data: str) -> None:
