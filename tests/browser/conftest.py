@@ -1,4 +1,4 @@
-"""A browser, and a page with every kind of part in which names try to be more than text."""
+"""A browser, and a page with every kind of part, whose names try to be more than text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from sufrep import _charts, _report
 
@@ -25,19 +25,20 @@ NASTY = [
     "New York",
     "new orleans",
 ]
+SEARCH_STATUS = ".search [role=status]"
 DESKTOP: Any = {"width": 1100, "height": 800}
 CODE = "model.fit(X)\nprint(\"<b>bold</b> & 'quoted'\")"
 
 
-# Not for the session: while it lives, its event loop would stand in the way of tests that start their own.
-@pytest.fixture(scope="module")
+# Not for the session: Playwright's event loop would disturb later tests that start their own.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     found = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
     if found is None:
         pytest.skip("no Chromium or Chrome is installed; `make browser` installs Debian's")
     with sync_playwright() as playwright:
         # Continuous integration may run as root, for whom Chromium has no sandbox.
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         yield started
         started.close()
 
@@ -47,69 +48,64 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _report.write_page(sample_page(), tmp_path_factory.mktemp("page") / "report & more.html")
 
 
-class Watched:
-    """Pages of one browser, and what they asked of the network, logged or ran beyond themselves."""
+class WatchedPage:
+    """A page in a browser, and everything it requested, logged or ran beyond itself."""
 
-    def __init__(self, browser: Browser, file: Path) -> None:
-        self._browser, self._file = browser, file
-        self._opened: list[Page] = []
+    def __init__(self, browser: Browser, file: Path, **options: Any) -> None:
+        self._url = file.as_uri()
         self._seen: list[str] = []
-
-    def open(self, *, script: str = "", **options: Any) -> Page:
-        context = self._browser.new_context(**{"viewport": DESKTOP, **options})
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("request", lambda request: self._seen.append(request.url))
-        page.on("console", lambda message: self._seen.append(message.text))
-        page.on("pageerror", lambda error: self._seen.append(str(error)))
-        if script:
-            page.add_init_script(script)
-        page.goto(self._file.as_uri())
-        page.wait_for_selector("html[data-drawn]")
-        self._opened.append(page)
-        return page
+        # Without smooth scrolling, what is scrolled into view can be pointed at immediately.
+        context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
+        self.page = context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.page.on("request", lambda request: self._seen.append(request.url))
+        self.page.on("console", lambda message: self._seen.append(message.text))
+        self.page.on("pageerror", lambda error: self._seen.append(str(error)))
+        self.page.goto(self._url)
+        self.page.wait_for_selector("html[data-drawn]")
 
     def check(self) -> None:
         """Nothing was requested but the file, nothing was logged, no name became a script."""
-        assert set(self._seen) == {self._file.as_uri()}
-        assert {page.evaluate("typeof window.attacked") for page in self._opened} == {"undefined"}
-
-    def close(self) -> None:
-        for page in self._opened:
-            page.context.close()
+        assert set(self._seen) == {self._url}
+        assert self.page.evaluate("typeof window.attacked") == "undefined"
 
 
-@pytest.fixture(scope="module")
-def shared(browser: Browser, page_file: Path) -> Iterator[Watched]:
-    watched = Watched(browser, page_file)
-    watched.open()
-    yield watched
-    watched.close()
+@pytest.fixture(scope="package")
+def opened() -> dict[Path, WatchedPage]:
+    """Pages that are shared by tests, because opening one takes a second."""
+    return {}
 
 
 @pytest.fixture
-def page(shared: Watched) -> Iterator[Page]:
-    """The page on a light desktop, for tests that change what can be changed back here."""
-    (opened,) = shared._opened
-    opened.set_viewport_size(DESKTOP)
-    opened.emulate_media(media="screen", color_scheme="light")
-    opened.evaluate("document.activeElement.blur(); getSelection().empty(); scrollTo(0, 0)")
-    opened.mouse.move(1, 1)
-    box = opened.get_by_role("searchbox")
-    if box.input_value():
-        box.fill("")
-        opened.wait_for_timeout(250)
-    yield opened
-    shared.check()
+def page(browser: Browser, page_file: Path, opened: dict[Path, WatchedPage]) -> Iterator[Page]:
+    """The page on a desktop in light mode, for tests whose changes are undone here."""
+    if page_file not in opened:
+        opened[page_file] = WatchedPage(browser, page_file, color_scheme="light")
+    page = opened[page_file].page
+    yield page
+    opened[page_file].check()
+    page.set_viewport_size(DESKTOP)
+    page.emulate_media(media="screen", color_scheme="light")
+    page.get_by_role("searchbox").fill("")
+    expect(page.locator(SEARCH_STATUS)).to_have_text("")
+    # A click sets where the Tab key continues: at the start of the page.
+    page.evaluate("getSelection().empty(); scrollTo(0, 0)")
+    page.mouse.click(1, 1)
 
 
 @pytest.fixture
 def open_page(browser: Browser, page_file: Path) -> Iterator[Callable[..., Page]]:
     """Open the page with options of Playwright's ``new_context``."""
-    watched = Watched(browser, page_file)
-    yield watched.open
-    watched.check()
-    watched.close()
+    watched: list[WatchedPage] = []
+
+    def open_with(**options: Any) -> Page:
+        watched.append(WatchedPage(browser, page_file, **options))
+        return watched[-1].page
+
+    yield open_with
+    for one in watched:
+        one.check()
+        one.page.context.close()
 
 
 def sample_page() -> _report.Page:
@@ -121,21 +117,21 @@ def sample_page() -> _report.Page:
         _report.ChartPart(f"Chart {number} {ATTACK}", ATTACK, chart, ATTACK, table)
         for number, chart in enumerate(sample_charts())
     ]
-    search = _report.Search("search", f"Find a level {ATTACK}", "label")
-    found = _report.ChartPart("Map", "Where levels lie.", sample_map(), "A map.", None, search)
+    search = _report.SearchBox("search", f"Find a level {ATTACK}", "label")
+    level_map = _report.ChartPart("Map", "Where the levels are.", sample_map(), "A map.", None, search)
     return _report.Page(
         title=f"Title {ATTACK}",
         subtitle=" ".join(NASTY),
         verdict=tuple(NASTY),
         facts=tuple((name, name) for name in NASTY),
-        parts=(found, *charts, table, _report.CodePart("Code", ATTACK, CODE)),
+        parts=(level_map, *charts, table, _report.CodePart("Code", ATTACK, CODE)),
         notes=tuple(NASTY),
         footer=ATTACK,
     )
 
 
 def sample_map() -> Any:
-    """The levels in a row, far apart, the first the largest."""
+    """Levels far apart from each other, the first the largest."""
     n = len(NASTY)
     points = np.column_stack([np.arange(n), np.arange(n) % 3]).astype(float)
     sizes = np.arange(n, 0, -1) * 10.0
@@ -145,7 +141,7 @@ def sample_map() -> Any:
         sizes=sizes,
         values=sizes / 7,
         titles=[ATTACK, "up"],
-        more={ATTACK: NASTY},
+        extra={ATTACK: NASTY},
     )
 
 

@@ -1,4 +1,4 @@
-"""Points with labels: they render, whatever the labels, and large charts stay light."""
+"""Points keep what they were given, the largest and best are labelled, and large charts stay small."""
 
 from __future__ import annotations
 
@@ -7,73 +7,129 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sufrep import _charts, errors
-from sufrep._charts import _library
+from sufrep._charts import _points, labelled_points, labelled_scatter, level_map
 
 
-def values_of(chart: Any) -> list[dict[str, Any]]:
-    return chart.to_dict(validate=False)["data"]["values"]
-
-
-def points(labels: list[str], **changes: Any) -> Any:
-    n = len(labels)
-    rng = np.random.default_rng(0)
-    arguments = {
-        "labels": labels,
-        "points": rng.normal(size=(n, 2)),
+def example(n: int) -> dict[str, Any]:
+    return {
+        "labels": [f"level {i}" for i in range(n)],
+        "points": np.random.default_rng(0).normal(size=(n, 2)),
         "sizes": np.arange(1.0, n + 1),
         "titles": ["across", "up"],
-        "title": "levels",
     }
-    return _charts.labelled_points(**(arguments | changes))
 
 
-@pytest.mark.parametrize(
-    "labels", [["one"], ["a", "b"], ["<script>alert(1)</script>", "🦆", "", 'quote " and \\']]
-)
-def test_a_chart_renders_whatever_the_labels(labels, png_size):
-    width, height = png_size(points(labels))
-    assert width > 300
-    assert height > 300
+def map_of(n: int, **changes: Any) -> dict[str, Any]:
+    return level_map(**(example(n) | {"values": np.linspace(-1, 1, n)} | changes)).to_dict()
 
 
-def test_points_in_one_place_render(png_size):
-    png_size(points(["a", "b"], points=np.zeros((2, 2)), sizes=np.ones(2)))
+def notebook_plot(n: int, **changes: Any) -> dict[str, Any]:
+    return labelled_points(**(example(n) | {"title": "levels"} | changes)).to_dict()
 
 
-def test_every_point_keeps_its_label_place_and_size():
-    chart = points(["a", "b"], points=np.array([[1.0, 2.0], [3.0, 4.0]]), sizes=np.array([5.0, 6.0]))
-    assert values_of(chart) == [
-        {"label": "b", "x": 3.0, "y": 4.0, "weight": 6.0, "named": "b"},
-        {"label": "a", "x": 1.0, "y": 2.0, "weight": 5.0, "named": "a"},
+def scatter(*rows: tuple[str, float, float]) -> dict[str, Any]:
+    data = [{"name": name, "series": "forest", "x": x, "y": y} for name, x, y in rows]
+    hover = {"name": "encoding", "x": "seconds", "y": "gain"}
+    series = ["forest", "ridge"]
+    return labelled_scatter(rows=data, series=series, x_title="x", y_title="y", hover=hover).to_dict()
+
+
+def values_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return spec["data"]["values"]
+
+
+def dots(spec: dict[str, Any]) -> dict[str, Any]:
+    return spec["layer"][0]["encoding"]
+
+
+def test_each_level_keeps_its_place_size_value_and_extra_lines_of_the_tooltip():
+    spec = map_of(
+        2,
+        labels=["a", "b"],
+        points=np.array([[1.0, 2.0], [3.0, 4.123456789]]),
+        sizes=np.array([5.0, 6.5]),
+        values=np.array([np.nan, 2.0]),
+        extra={"state": ["x", "y"]},
+    )
+    assert values_of(spec) == [
+        {"label": "b", "x": 3.0, "y": 4.1235, "size": 6.5, "value": 2.0, "extra0": "y", "named": True},
+        {"label": "a", "x": 1.0, "y": 2.0, "size": 5, "value": None, "extra0": "x", "named": True},
     ]
+    titles = [line["title"] for line in dots(spec)["tooltip"]]
+    assert titles == ["level", "rows", "mean of the target", "state"]
 
 
-def test_only_the_largest_carry_a_label_and_all_show_it_on_hover():
-    values = values_of(points([f"level {i}" for i in range(200)]))
-    named = [row["label"] for row in values if row["named"]]
-    assert named == [f"level {i}" for i in range(199, 169, -1)]
-    assert {row["label"] for row in values} == {f"level {i}" for i in range(200)}
+@pytest.mark.parametrize("n_levels", [0, 1, 3])
+@pytest.mark.parametrize("value", [np.nan, 1.0])
+def test_scales_have_an_extent_where_points_and_values_have_none(n_levels, value):
+    encoding = dots(map_of(n_levels, points=np.zeros((n_levels, 2)), values=np.full(n_levels, value)))
+    for channel in ("x", "y", "color"):
+        assert (np.diff(encoding[channel]["scale"]["domain"]) > 0).all()
 
 
-def test_of_very_many_points_the_largest_are_drawn():
-    values = values_of(points([str(i) for i in range(10_000)]))
-    assert len(values) == 5_000
-    assert min(row["weight"] for row in values) == 5_001
+def test_without_values_a_map_has_no_colour():
+    assert "color" not in dots(map_of(3, values=None))
 
 
-def test_titles_are_those_given():
-    spec = points(["a"]).to_dict()
-    assert spec["title"] == "levels"
-    for layer in spec["layer"]:
-        assert layer["encoding"]["x"]["title"] == "across"
-        assert layer["encoding"]["y"]["title"] == "up"
+@pytest.mark.parametrize("chart", [map_of, notebook_plot])
+def test_of_very_many_levels_the_largest_are_drawn(chart, monkeypatch):
+    monkeypatch.setattr(_points, "MAX_LEVELS", 40)
+    drawn = [row["label"] for row in values_of(chart(100))]
+    assert drawn == [f"level {i}" for i in range(99, 59, -1)]
 
 
-def test_without_altair_it_is_said_what_to_install(monkeypatch):
-    monkeypatch.setattr(_library, "find_spec", lambda _: None)
-    with pytest.raises(
-        errors.MissingDependencyError,
-        match=r"Drawing needs the package 'altair'.*\nHint: pip install .sufrep\[report\]",
-    ):
-        points(["a"])
+def test_a_few_of_the_largest_levels_of_a_map_are_labelled():
+    labelled = [row["size"] for row in values_of(map_of(500)) if row.get("named")]
+    assert len(labelled) == 12
+    assert min(labelled) > 440
+
+
+def test_labels_that_would_cover_each_other_are_left_to_the_tooltip():
+    values = values_of(map_of(2, points=np.zeros((2, 2))))
+    assert [row["label"] for row in values if row.get("named")] == ["level 1"]
+
+
+def test_a_few_outliers_do_not_use_up_the_colours():
+    scale = dots(map_of(101, values=np.r_[np.linspace(0, 1, 100), 1e6]))["color"]["scale"]
+    low, middle, high = scale["domain"]
+    assert low < middle < high < 1.0
+    assert scale["clamp"]
+
+
+def test_the_search_is_a_parameter_with_the_given_name():
+    spec = map_of(1, search="wanted")
+    assert {"name": "wanted", "value": ""} in spec["params"]
+    assert "lower(wanted)" in str(spec["layer"][1]["transform"])
+
+
+def test_a_notebook_plot_keeps_points_sizes_and_titles():
+    spec = notebook_plot(2, points=np.array([[1.0, 2.0], [3.0, 4.0]]), sizes=np.array([5.0, 6.0]))
+    assert values_of(spec) == [
+        {"label": "level 1", "x": 3.0, "y": 4.0, "weight": 6.0, "named": "level 1"},
+        {"label": "level 0", "x": 1.0, "y": 2.0, "weight": 5.0, "named": "level 0"},
+    ]
+    assert (spec["title"], dots(spec)["x"]["title"], dots(spec)["y"]["title"]) == ("levels", "across", "up")
+
+
+def test_a_notebook_plot_labels_the_thirty_largest():
+    labelled = [row["label"] for row in values_of(notebook_plot(50)) if row["named"]]
+    assert labelled == [f"level {i}" for i in range(49, 19, -1)]
+
+
+def test_every_dot_of_a_scatter_keeps_its_data():
+    expected = {"name": "a", "series": "forest", "x": 1.0, "y": 0.1, "wide": "right", "narrow": "right"}
+    assert values_of(scatter(("a", 1.0, 0.1))) == [expected]
+    assert values_of(scatter()) == []
+
+
+def test_where_names_would_cover_each_other_the_faster_and_better_is_named():
+    rows = [(f"slow {i}", 1.001 + i / 1e6, 0.1) for i in range(9)]
+    rows += [("best", 1.0, 0.1), ("corner", 1e-3, -1.0), ("corner", 1e3, 1.0)]
+    sides = {row["name"]: row["wide"] for row in values_of(scatter(*rows))}
+    assert sides["best"]
+    assert sum(bool(side) for name, side in sides.items() if name.startswith("slow")) < 3
+
+
+def test_gains_are_in_percent_and_seconds_are_not():
+    tooltip = scatter(("a", 1.5, 0.1))["layer"][1]["encoding"]["tooltip"]
+    assert [line.get("format") for line in tooltip] == [None, ",.4~r", ".3~p"]

@@ -17,7 +17,7 @@ from sufrep._compare._page_charts import (
     spectrum_parts,
     time_part,
 )
-from sufrep._report import Search
+from sufrep._report import SearchBox
 
 
 def values_of(chart: Any) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def test_the_map_lists_the_largest_levels(found, done):
     assert part.table.title == "Show the 6 largest levels as a table"
     assert [row[1] for row in part.table.rows] == sorted(problem.counts.tolist(), reverse=True)
     assert {row[0] for row in part.table.rows} == set("abcdef")
-    assert part.search == Search("search", "Find a level", "label")
+    assert part.search == SearchBox("search", "Find a level", "label")
 
 
 def test_a_method_without_columns_has_no_map(found, done, monkeypatch):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from sufrep import ContrastEncoder, MeansEncoder, errors, make_encoder
-from sufrep._charts import _library
+from sufrep._charts import _altair
 from sufrep.encoders import METHODS
 from sufrep.encoders._display import principal_plane
 
@@ -192,7 +192,7 @@ def test_the_principal_plane_is_centred_and_finite(n_levels):
 
 def test_without_altair_a_plot_says_what_to_install(monkeypatch):
     encoder = MeansEncoder("shop").fit(shops(["a", "b"]))
-    monkeypatch.setattr(_library, "find_spec", lambda _: None)
+    monkeypatch.setattr(_altair, "find_spec", lambda _: None)
     with pytest.raises(errors.MissingDependencyError, match="'altair', which is not installed"):
         encoder.plot()
 

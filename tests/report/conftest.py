@@ -1,4 +1,4 @@
-"""Reading a page as a browser would, without one."""
+"""Parse a page as a browser does, without one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Attributes = dict[str, str | None]
 
 
 class Reader(HTMLParser):
-    """The elements of a page with their attributes, and the whole text between any two tags."""
+    """The elements of a page with their attributes, and the text between consecutive tags."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class Reader(HTMLParser):
         self.elements.append((tag, dict(attrs)))
         self.texts.append("")
 
-    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002 - the name is Python's
+    def handle_endtag(self, *_: str) -> None:
         self.texts.append("")
 
     def handle_data(self, data: str) -> None:

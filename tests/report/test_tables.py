@@ -1,4 +1,4 @@
-"""Tables: numbers are sorted as numbers and aligned, names are left alone."""
+"""Tables: numbers are sorted as numbers and aligned, names are not changed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sufrep._report import TablePart
-from sufrep._report._tables import cell_text, sort_value, table_html
+from sufrep._report import Page, TablePart, render_page
+from sufrep._report._tables import cell_text, sort_value
 
 
-def cells(read: Any, rows: list[list[Any]], **changes: Any) -> list[dict[str, Any]]:
-    html = table_html(TablePart("title", ["name", "value"], rows, **changes))
-    return [attributes for tag, attributes in read(html).elements if tag == "td"]
+def rendered(read: Any, columns: list[str], rows: list[list[Any]], **changes: Any) -> Any:
+    return read(render_page(Page("", "", (), parts=(TablePart("title", columns, rows, **changes),))))
+
+
+def attributes(reader: Any, tag: str) -> list[dict[str, Any]]:
+    return [found for name, found in reader.elements if name == tag]
+
+
+def second_column(read: Any, *cells: Any) -> list[dict[str, Any]]:
+    return attributes(rendered(read, ["name", "value"], [["a", cell] for cell in cells]), "td")
 
 
 @given(st.floats(allow_nan=False) | st.integers(-(10**15), 10**15))
-def test_a_number_is_sorted_in_full(number):
+def test_a_number_is_sorted_in_full_precision(number):
     assert sort_value(number) == number
 
 
@@ -40,7 +47,7 @@ def test_a_number_is_sorted_in_full(number):
         ("1.2.3", None),
     ],
 )
-def test_text_is_sorted_as_a_number_only_if_it_says_one(text, number):
+def test_text_is_sorted_as_a_number_only_if_it_is_one(text, number):
     assert sort_value(text) == number
 
 
@@ -52,9 +59,8 @@ def test_cells_are_short(cell, text):
     assert cell_text(cell) == text
 
 
-def test_a_column_of_numbers_is_aligned_and_sortable_with_its_gaps(read):
-    found = cells(read, [["a", 0.5], ["b", None], ["c", "12 %"]])
-    assert found == [
+def test_a_column_of_numbers_is_aligned_and_sortable_even_with_gaps(read):
+    assert second_column(read, 0.5, None, "12 %") == [
         {"class": "number", "data-value": "0.5"},
         {"class": "number none"},
         {"class": "number", "data-value": "12.0"},
@@ -62,25 +68,28 @@ def test_a_column_of_numbers_is_aligned_and_sortable_with_its_gaps(read):
 
 
 def test_a_column_with_one_name_in_it_is_text(read):
-    assert cells(read, [["a", 0.5], ["b", "none"]]) == [{}, {}]
+    assert second_column(read, 0.5, "none") == [{}, {}]
 
 
 def test_a_column_without_any_value_is_text(read):
-    assert cells(read, [["a", None]]) == [{"class": "none"}]
+    assert second_column(read, None) == [{"class": "none"}]
 
 
-def test_the_first_column_names_the_rows_and_headers_say_what_they_head(read):
-    reader = read(table_html(TablePart("title", ["code", "value"], [["98178", 1], ["98101", 2]])))
-    scopes = [a["scope"] for tag, a in reader.elements if tag == "th"]
-    assert scopes == ["col", "col", "row", "row"]
-    assert dict(reader.elements)["th"] == {"scope": "row", "data-value": "98101.0"}
+def test_headers_of_rows_are_aligned_as_text_and_sorted_as_numbers(read):
+    headers = attributes(rendered(read, ["code", "value"], [["98178", 1], ["98101", 2]]), "th")
+    assert headers == [
+        {"scope": "col"},
+        {"scope": "col", "class": "number"},
+        {"scope": "row", "data-value": "98178.0"},
+        {"scope": "row", "data-value": "98101.0"},
+    ]
 
 
-def test_the_given_row_is_marked(read):
-    html = table_html(TablePart("title", ["name"], [["a"], ["b"]], highlight=1))
-    rows = [attributes for tag, attributes in read(html).elements if tag == "tr"]
-    assert rows == [{}, {}, {"class": "marked"}]
+@pytest.mark.parametrize("highlight", [None, 0, 1])
+def test_only_the_chosen_row_is_highlighted(read, highlight):
+    rows = attributes(rendered(read, ["name"], [["a"], ["b"]], highlight=highlight), "tr")
+    assert rows == [{}, *({"class": "marked"} if i == highlight else {} for i in range(2))]
 
 
 def test_a_table_without_rows_keeps_its_headers(read):
-    assert "value" in read(table_html(TablePart("title", ["name", "value"], []))).texts
+    assert "value" in rendered(read, ["name", "value"], []).texts

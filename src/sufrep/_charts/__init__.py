@@ -1,22 +1,18 @@
-"""Arrays and tables to Altair charts.
+"""Altair charts from arrays and rows.
 
-Charts for a page (all but ``labelled_points`` and ``grouped_bars``) are as wide as what holds them and leave
-the colours of text, axes and series to the theme of the page.
+Charts for a page (all except ``labelled_points`` and ``grouped_bars``) fill the width of their container and
+leave the colours of text, axes and series to the theme of the page.
 """
 
 from __future__ import annotations
 
-from sufrep._charts._bars import size_bars, spectrum_bars
-from sufrep._charts._level_map import MOST_LEVELS, ZOOM_HINT, level_map
-from sufrep._charts._library import load_altair, require_renderer
-from sufrep._charts._panels import grouped_bars
-from sufrep._charts._points import labelled_points
-from sufrep._charts._ranking import interval_dots, paired_dots
-from sufrep._charts._scatter import labelled_scatter
-from sufrep._charts._writing import write_chart
+from sufrep._charts._altair import load_altair, require_renderer, write_chart
+from sufrep._charts._bars import grouped_bars, size_bars, spectrum_bars
+from sufrep._charts._points import MAX_LEVELS, ZOOM_HINT, labelled_points, labelled_scatter, level_map
+from sufrep._charts._rankings import interval_dots, paired_dots
 
 __all__ = [
-    "MOST_LEVELS",
+    "MAX_LEVELS",
     "ZOOM_HINT",
     "grouped_bars",
     "interval_dots",

@@ -1,4 +1,4 @@
-"""Bars: of a spectrum, and of sizes that differ by orders of magnitude."""
+"""Bars: of a spectrum, of level sizes, and of several series in panels."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._charts._channels import COUNT, NEUTRAL, SHARE, SHARE_TICKS
-from sufrep._charts._library import load_altair
+from sufrep._charts._altair import COUNT, SHARE, SHARE_TICKS, load_altair, reference_rule
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from sufrep._arrays import Floats
 
-_MOST_BARS = 30
-_MOST_BINS = 16
+_MAX_BARS = 30
+_MAX_BINS = 16
 _HEIGHT = 260
 
 
@@ -23,27 +24,27 @@ def spectrum_bars(
     index_title: str = "component",
     value_title: str = "share of the variance",
     noise: float | None = None,
-    noise_title: str = "what noise alone would give",
+    noise_title: str = "expected from noise alone",
 ) -> Any:
-    """Bars of shares in their given order; those below the level of noise are pale.
+    """Bars of shares in the given order; those below the noise level are pale.
 
     Parameters
     ----------
     shares : ndarray, shape (k,)
         The first 30 are drawn.
     index_title, value_title : str
-        Of the axes.
+        Titles of the axes.
     noise : float, optional
-        A share, drawn as a line.
+        The share that noise alone would reach, drawn as a line.
     noise_title : str
-        Stands at that line.
+        Label of that line.
 
     Returns
     -------
     altair.LayerChart
     """
     alt = load_altair()
-    rows = [{"index": j + 1, "share": float(share)} for j, share in enumerate(shares[:_MOST_BARS])]
+    rows = [{"index": j + 1, "share": float(share)} for j, share in enumerate(shares[:_MAX_BARS])]
     y = alt.Y("share:Q", title=value_title, axis=alt.Axis(format=SHARE_TICKS, tickCount=5, domain=False))
     bars = alt.Chart().mark_bar(cornerRadiusEnd=2)
     bars = bars.encode(
@@ -58,43 +59,29 @@ def spectrum_bars(
     layers = [bars]
     if noise is not None:
         level = alt.Chart(alt.Data(values=[{"share": noise, "title": f"- - -  {noise_title}"}])).encode(y=y)
-        # In the upper right corner, which falling bars leave free on a phone too.
+        # The bars of a spectrum decrease, so the upper right corner is free, even on a phone.
         text = level.mark_text(align="right", baseline="top", fontSize=11)
         text = text.encode(x=alt.value("width"), y=alt.value(2), text="title:N")
-        layers += [level.mark_rule(color=NEUTRAL, strokeWidth=1.5, strokeDash=[4, 3]), text]
+        layers += [reference_rule(level), text]
     return alt.layer(*layers, data=alt.Data(values=rows)).properties(width="container", height=_HEIGHT)
 
 
 def size_bars(sizes: Floats, *, size_title: str = "rows of the level", count_title: str = "levels") -> Any:
-    """How many are of which size, in bins of one width on a logarithmic axis.
+    """Histogram of sizes, with bins of equal width on a logarithmic axis.
 
     Parameters
     ----------
     sizes : ndarray, shape (n,)
         Positive.
     size_title, count_title : str
-        Of the axes.
+        Titles of the axes.
 
     Returns
     -------
     altair.Chart
     """
     alt = load_altair()
-    # A weight below 1 is drawn in the first bin, because a logarithm knows no zero.
-    sizes = np.maximum(sizes, 1.0)
-    edges = log_edges(sizes)
-    counts, _ = np.histogram(sizes, edges)
-    totals, _ = np.histogram(sizes, edges, weights=sizes)
-    rows = [
-        {
-            "from": float(edges[j]),
-            "to": float(edges[j + 1]),
-            "count": int(counts[j]),
-            "share": float(totals[j] / sizes.sum()),
-            "sizes": _range_text(edges[j], edges[j + 1]),
-        }
-        for j in range(len(counts))
-    ]
+    rows, edges = _histogram(sizes)
     scale = alt.Scale(type="log", domain=[float(edges[0]), float(edges[-1])], nice=False)
     axis = alt.Axis(format="~s", tickCount=5, grid=False)
     return (
@@ -115,19 +102,123 @@ def size_bars(sizes: Floats, *, size_title: str = "rows of the level", count_tit
     )
 
 
+def grouped_bars(
+    *,
+    rows: Sequence[Mapping[str, Any]],
+    panels: Sequence[str],
+    places: Sequence[str],
+    series: Mapping[str, str],
+    value_title: str,
+    reference_title: str,
+    title: str,
+    subtitle: str = "",
+) -> Any:
+    """Panels of grouped bars with intervals, and a diamond at a reference value.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        With the keys ``panel``, ``place``, ``series``, ``value`` (a share), ``low``, ``high``, ``reference``
+        (the last three may be None). All other fields are shown in the tooltip.
+    panels, places : sequences of str
+        In the order in which they are drawn; the bars of one place stand side by side.
+    series : mapping of str to str
+        The colour of each series, in the order of the bars.
+    value_title, reference_title, title, subtitle : str
+        Titles of the axis, of the diamonds in the legend, and of the chart.
+
+    Returns
+    -------
+    altair.FacetChart
+    """
+    alt = load_altair()
+    base = alt.Chart().encode(
+        x=alt.X(
+            "place:N", sort=list(places), title=None, axis=alt.Axis(labelAngle=0, domain=False, ticks=False)
+        ),
+        xOffset=alt.XOffset("series:N", sort=list(series)),
+        tooltip=_panel_tooltips(alt, rows),
+    )
+    layers = [_coloured_bars(alt, base, series, value_title)]
+    layers += [base.mark_rule(color="#222").encode(y=alt.Y("low:Q", title=value_title), y2="high:Q")]
+    # Without any diamond, the legend must not explain one.
+    if any(row["reference"] is not None for row in rows):
+        layers += [_reference_diamonds(alt, base, reference_title)]
+    panel = alt.layer(*layers, data=alt.Data(values=list(rows))).properties(width=330, height=_HEIGHT)
+    return panel.facet(
+        column=alt.Column("panel:N", sort=list(panels), title=None, header=alt.Header(labelFontSize=13))
+    ).properties(title=alt.Title(title, subtitle=subtitle))
+
+
+def _coloured_bars(alt: Any, base: Any, series: Mapping[str, str], title: str) -> Any:
+    # A dark line at zero separates gains from losses.
+    grid = alt.condition("datum.value === 0", alt.value("#222"), alt.value("#ddd"))
+    colour = alt.Color(
+        "series:N",
+        sort=list(series),
+        scale=alt.Scale(domain=list(series), range=list(series.values())),
+        title=None,
+        legend=alt.Legend(orient="top"),
+    )
+    y = alt.Y("value:Q", title=title, axis=alt.Axis(format="%", gridColor=grid))
+    return base.mark_bar().encode(y=y, color=colour)
+
+
+def _reference_diamonds(alt: Any, base: Any, title: str) -> Any:
+    diamonds = base.transform_filter("datum.reference !== null").mark_point(
+        shape="diamond", size=34, filled=True, opacity=1, stroke="white", strokeWidth=0.7
+    )
+    fill = alt.Fill(
+        "mark:N",
+        scale=alt.Scale(domain=[title], range=["#111"]),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    return diamonds.encode(y="reference:Q", fill=fill).transform_calculate(mark=repr(title))
+
+
+def _panel_tooltips(alt: Any, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """All fields but the panel's; numbers that are not whole are shares."""
+    fields = [field for field in rows[0] if field != "panel"] if rows else []
+    shares = {field for field in fields if any(isinstance(row[field], float) for row in rows)}
+    return [
+        alt.Tooltip(f"{field}:Q", format=".1%") if field in shares else alt.Tooltip(f"{field}:N")
+        for field in fields
+    ]
+
+
+def _histogram(sizes: Floats) -> tuple[list[dict[str, Any]], Floats]:
+    """One row per bin, and the edges of the bins."""
+    # The logarithmic axis has no zero: weights below 1 are counted in the first bin.
+    sizes = np.maximum(sizes, 1.0)
+    edges = log_edges(sizes)
+    counts, _ = np.histogram(sizes, edges)
+    totals, _ = np.histogram(sizes, edges, weights=sizes)
+    rows = [
+        {
+            "from": float(edges[j]),
+            "to": float(edges[j + 1]),
+            "count": int(counts[j]),
+            "share": float(totals[j] / sizes.sum()),
+            "sizes": _range_text(edges[j], edges[j + 1]),
+        }
+        for j in range(len(counts))
+    ]
+    return rows, edges
+
+
 def log_edges(sizes: Floats) -> Floats:
-    """Edges of bins, whole numbers in nearly constant ratio, the last beyond the largest size.
+    """Edges of bins: integers in nearly constant ratio, the last above the largest size.
 
     >>> log_edges(np.array([1.0, 3.0, 40.0])).tolist()
     [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
     """
     low, high = max(np.floor(sizes.min()), 1.0), np.floor(sizes.max()) + 1.0
-    # Doubling is the ratio that is easiest to read; sizes that are all alike need a finer one.
+    # Doubling is easiest to read; sizes that are nearly equal need a smaller ratio.
     for ratio in (2.0, 2**0.5, 2**0.25, 2**0.125):
         n_bins = int(np.ceil(np.log(high / low) / np.log(ratio) - 1e-9))
         if n_bins >= 6:
             break
-    while n_bins > _MOST_BINS:
+    while n_bins > _MAX_BINS:
         ratio, n_bins = ratio**2, -(-n_bins // 2)
     return np.unique(np.round(low * ratio ** np.arange(n_bins + 1)))
 

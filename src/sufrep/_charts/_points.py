@@ -1,4 +1,4 @@
-"""Levels as points in a plane, for a notebook."""
+"""Points in a plane: a searchable map of levels, a plot for notebooks, and cost against gain."""
 
 from __future__ import annotations
 
@@ -6,22 +6,113 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._charts._library import load_altair
+from sufrep._charts._altair import load_altair, reference_rule, series_colour, tick_format, tooltips
+from sufrep._charts._label_placement import GAP, label_sides
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sufrep._arrays import Floats
 
-# More labels than this cover each other, more points make a heavy page.
-_MOST_LABELS = 30
-_MOST_POINTS = 5_000
+# More points make the page heavy and its search slow; only the largest are drawn.
+MAX_LEVELS = 5_000
+# Instructions for the reader of a map: nothing on the page shows that it can be moved.
+ZOOM_HINT = "Drag to move, hold Ctrl and scroll (or pinch) to zoom, double-click to reset."
+
+_MAP_HEIGHT = 460
+# Labels are placed for the width of a phone, in pixels; on a desktop there is more room.
+_MAP_WIDTH = 300
+_MAP_LABELS = 12
+# Only the largest levels are candidates for a label, and only this much of the text is shown.
+_MAP_CANDIDATES = 60
+_MAP_LETTERS = 22
+_MAX_LABELLED_MATCHES = 30
+# The smallest ring around a match, as a share of the largest dot: small levels must be found too.
+_RING = 0.25
+# Low, middle, high. Of medium lightness, so that both ends are visible on white and on black.
+_COLOURS = ["#2f78d6", "#868c95", "#d2691e"]
+# Without a key, the wheel scrolls the page, and so does a finger, even when the pointer is over a map.
+_ZOOM = "wheel![event.ctrlKey || event.metaKey]"
+_PAN = "[pointerdown[event.pointerType != 'touch'], window:pointerup] > window:pointermove!"
+
+_NOTEBOOK_LABELS = 30
+
+_SCATTER_HEIGHT = 400
+# Labels are placed for the widths of the plot on a desktop and on a phone, in pixels.
+_WIDE, _NARROW = 560, 190
+
+
+def level_map(
+    *,
+    labels: Sequence[str],
+    points: Floats,
+    sizes: Floats,
+    values: Floats | None,
+    titles: Sequence[str],
+    value_title: str = "mean of the target",
+    size_title: str = "rows",
+    label_title: str = "level",
+    extra: Mapping[str, Sequence[Any]] | None = None,
+    search: str = "search",
+) -> Any:
+    """Levels as points in a plane, coloured by a value; at most the ``MAX_LEVELS`` largest.
+
+    The largest are labelled. The chart has a text parameter named `search`: points whose label contains the
+    text (in upper or lower case) get a ring and their label, the others fade.
+
+    Parameters
+    ----------
+    labels : sequence of str, length n
+    points : ndarray, shape (n, 2)
+    sizes : ndarray, shape (n,)
+    values : ndarray, shape (n,), optional
+        May contain NaN.
+    titles : sequence of 2 str
+        Titles of the axes.
+    value_title, size_title, label_title : str
+        Titles of value, size and label in the tooltip and the legend.
+    extra : mapping of str to sequence of length n, optional
+        Further lines of the tooltip, by title.
+    search : str
+        Name of the parameter.
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    alt = load_altair()
+    drawn = _largest(sizes)
+    labels, points, sizes = [labels[i] for i in drawn], points[drawn], sizes[drawn]
+    values = None if values is None else values[drawn]
+    columns = {f"extra{j}": [column[i] for i in drawn] for j, column in enumerate((extra or {}).values())}
+    rows = _map_rows(labels, points, sizes, values, columns)
+    hover = {"label": label_title, "size": size_title, **({} if values is None else {"value": value_title})}
+    hover |= dict(zip(columns, extra or {}, strict=True))
+    matches = f"(length({search}) > 0 && indexof(lower(datum.label), lower({search})) >= 0)"
+    # All layers have the tooltip, because rings and labels cover their dots.
+    base = alt.Chart().encode(
+        x=_map_axis(alt, "x", titles[0], points[:, 0]),
+        y=_map_axis(alt, "y", titles[1], points[:, 1]),
+        tooltip=tooltips(alt, rows, hover),
+    )
+    largest = float(sizes.max(initial=1.0))
+    opacity = alt.condition(f"length({search}) == 0 || {matches}", alt.value(0.75), alt.value(0.1))
+    colour = {} if values is None else {"color": _map_colour(alt, values, value_title)}
+    dots = base.mark_circle(clip=True).encode(size=_dot_size(alt, "size", largest), opacity=opacity, **colour)
+    pan_zoom = alt.selection_interval(name="pan_zoom", bind="scales", zoom=_ZOOM, translate=_PAN)
+    dots = dots.add_params(pan_zoom)
+    layers = [dots, _rings(alt, base, matches, largest), _labels(alt, base, search, matches)]
+    return (
+        alt.layer(*layers, data=alt.Data(values=rows))
+        .add_params(alt.param(name=search, value=""))
+        .properties(width="container", height=_MAP_HEIGHT)
+    )
 
 
 def labelled_points(
     *, labels: Sequence[str], points: Floats, sizes: Floats, titles: Sequence[str], title: str
 ) -> Any:
-    """Points in the plane; the largest carry their label, all show it on hover.
+    """Levels as points in a plane, for a notebook: the largest are labelled, all have a tooltip.
 
     Parameters
     ----------
@@ -37,16 +128,15 @@ def labelled_points(
     altair.LayerChart
     """
     alt = load_altair()
-    largest = np.argsort(-sizes, kind="stable")[:_MOST_POINTS]
     rows = [
         {
             "label": labels[i],
             "x": float(points[i, 0]),
             "y": float(points[i, 1]),
             "weight": float(sizes[i]),
-            "named": labels[i] if rank < _MOST_LABELS else "",
+            "named": labels[i] if rank < _NOTEBOOK_LABELS else "",
         }
-        for rank, i in enumerate(largest.tolist())
+        for rank, i in enumerate(_largest(sizes).tolist())
     ]
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("x:Q", title=titles[0], scale=alt.Scale(zero=False, padding=12)),
@@ -58,3 +148,175 @@ def labelled_points(
     )
     text = base.mark_text(dy=-9, fontSize=10, limit=90).encode(text="named:N")
     return (dots + text).properties(title=title, width=520, height=400)
+
+
+def labelled_scatter(
+    *,
+    rows: Sequence[Mapping[str, Any]],
+    series: Sequence[str],
+    x_title: str,
+    y_title: str,
+    hover: Mapping[str, str],
+    percent: bool = True,
+) -> Any:
+    """Cost against gain: labelled dots at x (positive, logarithmic) and y, with a line at y = 0.
+
+    Dots that no other beats in both (further left and higher) are labelled first.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        With the keys ``name``, ``series``, ``x``, ``y`` and the other fields of `hover`.
+    series : sequence of str
+        In the order of the legend; each has its colour.
+    x_title, y_title : str
+    hover : mapping of str to str
+        Fields to show in the tooltip, and their titles.
+    percent : bool
+        Whether y is a share.
+
+    Returns
+    -------
+    altair.LayerChart
+    """
+    alt = load_altair()
+    wide, narrow = (_scatter_sides(rows, width) for width in (_WIDE, _NARROW))
+    placed = [{**row, "wide": w, "narrow": n} for row, w, n in zip(rows, wide, narrow, strict=True)]
+    x = alt.X(
+        "x:Q",
+        title=x_title,
+        scale=alt.Scale(type="log", nice=False, padding=24),
+        axis=alt.Axis(format="~g", tickCount=5, grid=False),
+    )
+    y = _gain_axis(alt, y_title, percent)
+    base = alt.Chart().encode(x=x, y=y)
+    dots = base.mark_circle(size=80, opacity=0.9).encode(
+        color=series_colour(alt, "series", series),
+        tooltip=tooltips(alt, rows, hover, {"y"} if percent else ()),
+    )
+    zero = reference_rule(alt.Chart(alt.Data(values=[{"y": 0}])).encode(y=y))
+    return alt.layer(zero, dots, _names(alt, base), data=alt.Data(values=placed)).properties(
+        width="container", height=_SCATTER_HEIGHT
+    )
+
+
+def _largest(sizes: Floats) -> Any:
+    """Indices of the points to draw, the largest first."""
+    return np.argsort(-sizes, kind="stable")[:MAX_LEVELS]
+
+
+def _map_rows(
+    labels: Sequence[str],
+    points: Floats,
+    sizes: Floats,
+    values: Floats | None,
+    extra: Mapping[str, Sequence[Any]],
+) -> list[dict[str, Any]]:
+    """The data of the map; the fields of `extra` are added as they are."""
+    labelled = _labelled_ranks(labels, points)
+    rows = []
+    for i, label in enumerate(labels):
+        size = float(sizes[i])
+        row = {
+            "label": label,
+            "x": _five_digits(points[i, 0]),
+            "y": _five_digits(points[i, 1]),
+            "size": int(size) if size.is_integer() else size,
+        }
+        if values is not None:
+            row["value"] = _five_digits(values[i])
+        row |= {field: column[i] for field, column in extra.items()}
+        rows.append(row | ({"named": True} if i in labelled else {}))
+    return rows
+
+
+def _labelled_ranks(labels: Sequence[str], points: Floats) -> set[int]:
+    """Ranks of the levels that are labelled: the largest whose label fits above the dot."""
+    sides = label_sides(
+        [label[:_MAP_LETTERS] for label in labels],
+        points,
+        range(min(_MAP_CANDIDATES, len(labels))),
+        (_MAP_WIDTH, _MAP_HEIGHT),
+        sides=["top"],
+        over_dots=True,
+        max_labels=_MAP_LABELS,
+    )
+    return {rank for rank, side in enumerate(sides) if side}
+
+
+def _five_digits(value: float) -> float | None:
+    """Five digits place a point to within a pixel and halve the size of the page."""
+    return float(f"{value:.5g}") if np.isfinite(value) else None
+
+
+def _rings(alt: Any, base: Any, matches: str, largest: float) -> Any:
+    found = base.transform_filter(matches).transform_calculate(ring=f"max(datum.size, {_RING * largest})")
+    rings = found.mark_point(style="ring", clip=True, strokeWidth=1.5)
+    return rings.encode(size=_dot_size(alt, "ring", largest))
+
+
+def _labels(alt: Any, base: Any, search: str, matches: str) -> Any:
+    labelled = base.transform_filter(f"length({search}) == 0 ? datum.named : {matches}")
+    labelled = labelled.transform_window(
+        rank="row_number()", sort=[alt.SortField("size", order="descending")]
+    ).transform_filter(f"datum.rank <= {_MAX_LABELLED_MATCHES}")
+    return labelled.mark_text(clip=True, dy=-11, fontSize=11, limit=140).encode(text="label:N")
+
+
+def _dot_size(alt: Any, field: str, largest: float) -> Any:
+    return alt.Size(f"{field}:Q", scale=alt.Scale(domain=[0, largest], range=[16, 420]), legend=None)
+
+
+def _map_axis(alt: Any, field: str, title: str, values: Floats) -> Any:
+    # Components have no unit, so tick labels would only be clutter.
+    axis = alt.Axis(grid=False, ticks=False, labels=False)
+    # Vega would log a warning if it had to find the domain of a layer without matches.
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+    margin = 0.04 * (high - low) or 1.0
+    scale = alt.Scale(domain=[low - margin, high + margin], nice=False)
+    return {"x": alt.X, "y": alt.Y}[field](f"{field}:Q", title=title, scale=scale, axis=axis)
+
+
+def _map_colour(alt: Any, values: Floats, title: str) -> Any:
+    """Colours end at the 2 % and 98 % quantiles, so that a few outliers do not leave all others grey."""
+    known = values[np.isfinite(values)]
+    low, middle, high = np.quantile(known, [0.02, 0.5, 0.98]).tolist() if len(known) else (0.0, 0.0, 0.0)
+    if not low < middle < high:
+        low, middle, high = low - 1.0, (low + high) / 2, high + 1.0
+    scale = alt.Scale(domain=[low, middle, high], range=_COLOURS, clamp=True, interpolate="rgb")
+    legend = alt.Legend(
+        orient="top", titleOrient="left", gradientLength=140, gradientThickness=8, tickCount=3
+    )
+    return alt.Color("value:Q", title=title, scale=scale, legend=legend)
+
+
+def _scatter_sides(rows: Sequence[Mapping[str, Any]], width: float) -> list[str]:
+    points = np.array([[np.log(row["x"]), row["y"]] for row in rows], dtype=float).reshape(-1, 2)
+    return label_sides([row["name"] for row in rows], points, _best_first(points), (width, _SCATTER_HEIGHT))
+
+
+def _best_first(points: Floats) -> list[int]:
+    """Points that no other beats in both come first; within each kind, the highest come first."""
+    x, y = points.T
+    no_worse = (x <= x[:, None]) & (y >= y[:, None])
+    better = (x < x[:, None]) | (y > y[:, None])
+    beaten = (no_worse & better).any(axis=1)
+    return [int(i) for i in np.lexsort((x, -y, beaten))]
+
+
+def _names(alt: Any, base: Any) -> Any:
+    """Labels on the side that was chosen for the width of the plot, which only the browser knows."""
+    side = f"(width > {(_WIDE + _NARROW) // 2} ? datum.wide : datum.narrow)"
+    names = base.transform_filter(f"{side} != ''").mark_text(
+        fontSize=11,
+        baseline="middle",
+        align=alt.expr(f"{side} == 'right' ? 'left' : {side} == 'left' ? 'right' : 'center'"),
+        dx=alt.expr(f"{side} == 'right' ? {GAP} : {side} == 'left' ? -{GAP} : 0"),
+        dy=alt.expr(f"{side} == 'top' ? -{1.5 * GAP} : 0"),
+    )
+    return names.encode(text="name:N")
+
+
+def _gain_axis(alt: Any, title: str, percent: bool) -> Any:
+    axis = alt.Axis(format=tick_format(percent), tickCount=6, domain=False, ticks=False)
+    return alt.Y("y:Q", title=title, scale=alt.Scale(zero=True, padding=20), axis=axis)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sufrep._charts import (
-    MOST_LEVELS,
+    MAX_LEVELS,
     ZOOM_HINT,
     interval_dots,
     labelled_scatter,
@@ -17,7 +17,7 @@ from sufrep._charts import (
 )
 from sufrep._compare._levels import MAPPABLE, level_plane, means_spectrum, target_means
 from sufrep._compare._summary import fold_improvements
-from sufrep._report import ChartPart, Search, TablePart
+from sufrep._report import ChartPart, SearchBox, TablePart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +140,7 @@ def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart
             continue
         labels, counts = problem.level_names(), problem.counts
         largest = (-counts).argsort(kind="stable")[:_MOST_LISTED]
-        fewer = f" The {MOST_LEVELS:,} largest are drawn." if len(labels) > MOST_LEVELS else ""
+        fewer = f" The {MAX_LEVELS:,} largest are drawn." if len(labels) > MAX_LEVELS else ""
         text = (
             f"Levels that {item.method} takes for alike lie near each other; colour is the {means_title}, "
             f"size the number of rows.{fewer} {ZOOM_HINT}"
@@ -163,7 +163,7 @@ def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart
                     ("level", "rows", means_title),
                     [(labels[i], int(counts[i]), float(means[i])) for i in largest.tolist()],
                 ),
-                search=Search("search", "Find a level", "label"),
+                search=SearchBox("search", "Find a level", "label"),
             )
         ]
     return []

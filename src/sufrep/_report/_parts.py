@@ -1,4 +1,4 @@
-"""What a page is made of: text, tables, charts and code, none of which knows what it is about."""
+"""The contents of a page: text, tables, charts and code."""
 
 from __future__ import annotations
 
@@ -12,21 +12,47 @@ Cell: TypeAlias = str | float | int | None
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """Everything on one page.
+
+    Parameters
+    ----------
+    title, subtitle : str
+    verdict : tuple of str
+        Paragraphs; the first is the headline.
+    facts : tuple of pairs of str
+        Short facts in one line, such as ``("rows", "12,000")``.
+    parts : tuple of TablePart, ChartPart and CodePart
+    notes : tuple of str
+        What a reader must know to interpret the page, as a list near its end.
+    footer : str
+    """
+
+    title: str
+    subtitle: str
+    verdict: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...] = ()
+    parts: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+    footer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TablePart:
-    """A table; readers sort it by its headers.
+    """A table that readers can sort by its headers.
 
     Parameters
     ----------
     title : str
-        Heading of the part; of a table that belongs to a chart, the text of the line that unfolds it.
+        Heading of the part. For a table that belongs to a chart, the text that unfolds it.
     columns : sequence of str, length k
     rows : sequence of sequences of length k
-        Numbers are rounded to four digits for the eye and sorted in full; None shows as a dash. Text that
-        reads as one number (``"12.5 %"``) is sorted as that number.
+        Numbers are shown with four digits and sorted in full precision; None is shown as a dash. Text that
+        is a number with a unit or a remark (``"12.5 %"``) is sorted as this number.
     text, caption : str
         A paragraph above the table, and its caption.
     highlight : int, optional
-        The row to mark.
+        The row to highlight.
     """
 
     title: str
@@ -38,17 +64,17 @@ class TablePart:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """A box that sets a parameter of a chart.
+class SearchBox:
+    """A text field that sets a parameter of a chart.
 
     Parameters
     ----------
     parameter : str
         Name of the chart's parameter.
     label : str
-        Of the box, such as ``"Find a level"``.
+        Label of the text field, such as ``"Find a level"``.
     field : str
-        The field of the chart's data (those at the top of its specification) in which hits are counted.
+        The field of the chart's top-level data in which matches are counted.
     """
 
     parameter: str
@@ -58,19 +84,19 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class ChartPart:
-    """A chart, in words too.
+    """A chart with an explanation.
 
     Parameters
     ----------
     title, text : str
-        Heading, and a plain explanation of what is to be seen.
+        Heading, and an explanation of the chart.
     chart : altair chart or dict
-        Vega-Lite; with ``width="container"`` it fills the page.
+        A Vega-Lite chart; with ``width="container"`` it fills the page.
     description : str
-        What a screen reader says in place of the picture.
+        Replaces the picture for screen readers.
     table : TablePart, optional
-        The numbers behind it, folded away.
-    search : Search, optional
+        The numbers behind the chart, folded by default.
+    search : SearchBox, optional
     """
 
     title: str
@@ -78,12 +104,12 @@ class ChartPart:
     chart: Any
     description: str
     table: TablePart | None = None
-    search: Search | None = None
+    search: SearchBox | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CodePart:
-    """Code that is ready to be copied."""
+    """Code with a button that copies it."""
 
     title: str
     text: str
@@ -91,29 +117,3 @@ class CodePart:
 
 
 Part: TypeAlias = TablePart | ChartPart | CodePart
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """All that one file says.
-
-    Parameters
-    ----------
-    title, subtitle : str
-    verdict : tuple of str
-        Paragraphs; the first is the headline.
-    facts : tuple of pairs of str
-        A strip of small facts, such as ``("rows", "12,000")``.
-    parts : tuple of TablePart, ChartPart and CodePart
-    notes : tuple of str
-        What a reader must know to trust the page, as a list near its end.
-    footer : str
-    """
-
-    title: str
-    subtitle: str
-    verdict: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...] = ()
-    parts: tuple[Part, ...] = ()
-    notes: tuple[str, ...] = ()
-    footer: str = ""

@@ -1,23 +1,68 @@
-"""A page as one HTML text; whatever strings it is given stay text."""
+"""Render a page as one HTML file: template, scripts, and the policy that allows nothing else to run."""
 
 from __future__ import annotations
 
 import json
 import math
-from html import escape
-from string import Template
-from typing import TYPE_CHECKING, Any
+from base64 import b64encode
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from sufrep._atomic import replace_file
+from sufrep._charts import load_altair, require_renderer
 from sufrep._report._parts import ChartPart, TablePart
-from sufrep._report._scripts import content_policy, drawing_bundle, read_asset
-from sufrep._report._tables import table_html
+from sufrep._report._tables import html_table
+from sufrep.errors import MissingDependencyError, NotWritableError
 
 if TYPE_CHECKING:
-    from sufrep._report._parts import CodePart, Page, Part, Search
+    import os
+    from collections.abc import Iterable
+
+    from jinja2 import Template
+
+    from sufrep._report._parts import Page, Part
+    from sufrep._report._tables import HtmlTable
+
+
+def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
+    """Write a page to a file, completely or not at all.
+
+    Parameters
+    ----------
+    page : Page
+    path : path-like
+        Its folder must exist; an existing file is replaced.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Raises
+    ------
+    NotWritableError
+        If the folder is missing or cannot be written to, or the path is a folder.
+    """
+    final = Path(path)
+    if not final.parent.is_dir():
+        raise NotWritableError(final, f"the folder {str(final.parent)!r} does not exist.", "create it first.")
+    if final.is_dir():
+        raise NotWritableError(final, "it is a folder.", "name a file in it, such as report.html.")
+    text = render_page(page)
+    try:
+        replace_file(final, text.encode("utf-8"))
+    except OSError as error:
+        hint = "choose a folder that you can write to, on a disk with free space."
+        raise NotWritableError(final, f"{error.strerror or error}.", hint) from error
+    return final
 
 
 def render_page(page: Page) -> str:
-    """Return the page as HTML that needs no network.
+    """Render a page as HTML that works offline.
 
     Parameters
     ----------
@@ -26,130 +71,134 @@ def render_page(page: Page) -> str:
     Returns
     -------
     str
-        Some 900 kB of it are the drawing library, which is there only if a part is a chart.
+        About 900 kB of it are the drawing library, which is included only if a part is a chart.
+
+    Raises
+    ------
+    MissingDependencyError
+        If jinja2 is not installed, or, for a page with charts, altair or vl-convert-python.
     """
-    theme, behaviour = read_asset("theme.js"), read_asset("page.js")
-    charts = any(isinstance(part, ChartPart) for part in page.parts)
-    scripts = [*([drawing_bundle()] if charts else []), behaviour]
-    text = Template(read_asset("page.html")).substitute(
-        policy=escape(content_policy([theme, *scripts])),
-        title=escape(page.title),
-        subtitle=escape(page.subtitle),
+    template = _template()
+    has_charts = any(isinstance(part, ChartPart) for part in page.parts)
+    theme, scripts = read_asset("theme.js"), [read_asset("page.js")]
+    if has_charts:
+        scripts.insert(0, drawing_bundle())
+    text = template.render(
+        page=page,
+        sections=[_section(part) for part in page.parts],
+        policy=content_policy([theme, *scripts]),
         style=read_asset("page.css"),
         theme=theme,
-        content="\n".join([_verdict(page), *_contents(page), *_sections(page), *_notes(page)]),
-        footer=f"<footer><p>{escape(page.footer)}</p></footer>" if page.footer else "",
-        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+        scripts=scripts,
     )
-    # Half of a surrogate pair (from undecodable bytes) has no place in a file of UTF-8.
+    # A lone surrogate, from bytes that could not be decoded, cannot be written as UTF-8.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _verdict(page: Page) -> str:
-    first, *others = page.verdict or ("",)
-    facts = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in page.facts)
-    return (
-        '<section class="verdict" aria-labelledby="verdict">\n<h2 id="verdict">The verdict</h2>\n'
-        f'<p class="headline">{escape(first)}</p>\n'
-        + "".join(f"<p>{escape(paragraph)}</p>\n" for paragraph in others)
-        + (f'<dl class="facts">{facts}</dl>\n' if facts else "")
-        + "</section>"
-    )
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part as the template needs it.
+
+    Parameters
+    ----------
+    kind : {"table", "chart", "code"}
+    part : TablePart, ChartPart or CodePart
+    table : HtmlTable, optional
+        The part itself, or the numbers behind a chart.
+    chart_json : str
+        The specification of a chart; empty for other parts.
+    """
+
+    kind: Literal["table", "chart", "code"]
+    part: Part
+    table: HtmlTable | None = None
+    chart_json: str = ""
 
 
-def _contents(page: Page) -> list[str]:
-    links = "".join(
-        f'<li><a href="#part-{number}">{escape(part.title)}</a></li>'
-        for number, part in enumerate(page.parts)
-    )
-    return [f'<nav aria-label="On this page"><ul>{links}</ul></nav>'] if len(page.parts) > 1 else []
-
-
-def _sections(page: Page) -> list[str]:
-    return [
-        f'<section aria-labelledby="part-{number}">\n<h2 id="part-{number}">{escape(part.title)}</h2>\n'
-        + (f"<p>{escape(part.text)}</p>\n" if part.text else "")
-        + _body(part, number)
-        + "\n</section>"
-        for number, part in enumerate(page.parts)
-    ]
-
-
-def _body(part: Part, number: int) -> str:
+def _section(part: Part) -> Section:
     if isinstance(part, TablePart):
-        return table_html(part)
+        return Section("table", part, html_table(part))
     if isinstance(part, ChartPart):
-        return _figure(part, number) + (_folded(part.table) if part.table else "")
-    return _code(part, number)
-
-
-def _figure(part: ChartPart, number: int) -> str:
-    return (
-        "<figure data-chart>\n"
-        + (_search_box(part.search, number) if part.search else "")
-        # The drawing library gives its element a role of its own, so that of a picture stands around it.
-        + f'<div role="img" aria-label="{escape(part.description)}">\n'
-        + '<div class="chart" aria-hidden="true"></div>\n</div>\n'
-        + f'<script type="application/json">{chart_json(part.chart)}</script>\n</figure>'
-    )
-
-
-def _search_box(search: Search, number: int) -> str:
-    return (
-        f'<div class="search"><label for="search-{number}">{escape(search.label)}</label>'
-        f'<input type="search" id="search-{number}" autocomplete="off" spellcheck="false" disabled '
-        f'data-parameter="{escape(search.parameter)}" data-field="{escape(search.field)}">'
-        '<p class="count" role="status" aria-live="polite"></p></div>\n'
-    )
-
-
-def _folded(table: TablePart) -> str:
-    text = f"<p>{escape(table.text)}</p>\n" if table.text else ""
-    return f"\n<details><summary>{escape(table.title)}</summary>\n{text}{table_html(table)}</details>"
-
-
-def _code(part: CodePart, number: int) -> str:
-    return (
-        f'<div class="code"><button type="button" data-copies="code-{number}" hidden>Copy</button>'
-        f'<pre tabindex="0" role="region" aria-label="{escape(part.title)}">'
-        f'<code id="code-{number}">{escape(part.code)}</code></pre></div>'
-    )
-
-
-def _notes(page: Page) -> list[str]:
-    listed = "".join(f"<li>{escape(note)}</li>\n" for note in page.notes)
-    title = '<h2 id="notes">How to read this</h2>'
-    section = f'<section class="notes" aria-labelledby="notes">{title}\n<ul>\n{listed}</ul>\n</section>'
-    return [section] if listed else []
+        table = html_table(part.table) if part.table else None
+        return Section("chart", part, table, chart_json(part.chart))
+    return Section("code", part)
 
 
 def chart_json(chart: Any) -> str:
-    """The specification of a chart, fit to stand within a script element.
+    """The specification of a chart as JSON that can stand in a script element.
 
     Parameters
     ----------
     chart : altair chart or dict
-        NaN and infinity, which JSON does not know, become null.
+        NaN and infinity, which JSON does not have, become null.
 
     Returns
     -------
     str
-        Without ``<``: neither an end tag nor a comment in somebody's data can leave the element.
-        test_any_text_in_the_data_of_a_chart_comes_back guards it.
+        Without ``<``, so that no text in the data can end the element or open a comment.
+        test_any_text_in_the_data_of_a_chart_comes_back guards this.
     """
-    # Altair has checked the chart while it was made; to check its data again takes seconds.
+    # Altair validated the chart when it was built; validating its data again would take seconds.
     specification = dict(chart if isinstance(chart, dict) else chart.to_dict(validate=False))
-    # The address of the schema is no use offline.
+    # The URL of the schema is of no use offline.
     specification.pop("$schema", None)
-    text = json.dumps(_finite(specification), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(_plain(specification), separators=(",", ":"), allow_nan=False)
     return text.replace("<", r"\u003c")
 
 
-def _finite(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """The value with NumPy scalars as Python numbers, and None for numbers that are not finite."""
     if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return value.item() if hasattr(value, "item") else value
+
+
+def read_asset(name: str) -> str:
+    """The text of a file in this package."""
+    return files("sufrep._report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> Template:
+    if find_spec("jinja2") is None:
+        raise MissingDependencyError("jinja2", "An HTML page", "report")
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(read_asset("page.html"))
+
+
+@cache
+def drawing_bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, in the version that Altair writes for."""
+    require_renderer("A page with charts")
+    version = ".".join(load_altair().SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    from vl_convert import javascript_bundle
+
+    # An end tag in a string or a pattern would end the script element; escaped, it means the same.
+    return javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version).replace(
+        "</script", r"<\/script"
+    )
+
+
+def content_policy(scripts: Iterable[str]) -> str:
+    """Content security policy that allows these inline scripts, and no other script, request, form or frame.
+
+    Inline styles are allowed because drawn charts set them on their marks. As requests are not allowed,
+    styles cannot send data anywhere.
+    """
+    digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(script: str) -> str:
+    return b64encode(sha256(script.encode()).digest()).decode()

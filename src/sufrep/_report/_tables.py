@@ -1,10 +1,10 @@
-"""Tables as HTML: sortable, scrollable by themselves, numbers aligned."""
+"""The cells of a table: what is shown, how it is sorted, and which columns are numbers."""
 
 from __future__ import annotations
 
 import math
 import re
-from html import escape
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,52 +12,58 @@ if TYPE_CHECKING:
 
     from sufrep._report._parts import Cell, TablePart
 
-# One number with its sign and separators, and what may follow it: percent, a spread, a remark.
+# One number with its sign and separators, optionally followed by a percent sign, a spread or a remark.
 _NUMBER = re.compile(r"([+\-\u2212]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?:%|±.*|\(.*\))?", re.DOTALL)
 
 
-def table_html(table: TablePart) -> str:
-    """The table alone, without its title and text."""
-    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.columns)
-    # A column is sorted and aligned as numbers if all of it is; the first names the rows.
-    numeric = [all(sort_value(cell) is not None or _missing(cell) for cell in column) for column in columns]
-    numeric = [
-        flag and any(not _missing(cell) for cell in c) for flag, c in zip(numeric, columns, strict=True)
-    ]
-    head = "".join(
-        f'<th scope="col"{_class(flag and j > 0)}><button type="button">{escape(name)}</button></th>'
-        for j, (name, flag) in enumerate(zip(table.columns, numeric, strict=True))
+@dataclass(frozen=True, slots=True)
+class HtmlCell:
+    """One cell or header as the template needs it.
+
+    Parameters
+    ----------
+    text : str
+    classes : str
+        CSS classes: ``number`` aligns to the right, ``none`` is sorted last. May be empty.
+    sort_value : str
+        The number to sort by; empty for text.
+    """
+
+    text: str
+    classes: str = ""
+    sort_value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTable:
+    """A table as the template needs it.
+
+    Parameters
+    ----------
+    part : TablePart
+    header : tuple of HtmlCell, length k
+    rows : tuple of tuples of HtmlCell, each of length k
+        The first cell of a row is its header.
+    """
+
+    part: TablePart
+    header: tuple[HtmlCell, ...]
+    rows: tuple[tuple[HtmlCell, ...], ...]
+
+
+def html_table(part: TablePart) -> HtmlTable:
+    """Decide for each column whether it is sorted and aligned as numbers, and format every cell."""
+    columns = list(zip(*part.rows, strict=True)) or [()] * len(part.columns)
+    numeric = [_is_numeric(column) for column in columns]
+    header = tuple(
+        HtmlCell(name, _classes(j, is_number))
+        for j, (name, is_number) in enumerate(zip(part.columns, numeric, strict=True))
     )
-    body = "\n".join(_row(row, numeric, i == table.highlight) for i, row in enumerate(table.rows))
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(table.title)}">\n'
-        f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
-    )
-
-
-def _row(row: Sequence[Cell], numeric: Sequence[bool], marked: bool) -> str:
-    cells = []
-    for j, (cell, flag) in enumerate(zip(row, numeric, strict=True)):
-        tag = 'th scope="row"' if j == 0 else "td"
-        value = "" if not flag or _missing(cell) else f' data-value="{sort_value(cell)!r}"'
-        style = _class(flag and j > 0, _missing(cell))
-        cells.append(f"<{tag}{style}{value}>{escape(cell_text(cell))}</{tag[:2]}>")
-    start = '<tr class="marked">' if marked else "<tr>"
-    return f"{start}{''.join(cells)}</tr>"
-
-
-def _class(number: bool, none: bool = False) -> str:
-    names = " ".join(["number"] * number + ["none"] * none)
-    return f' class="{names}"' if names else ""
-
-
-def _missing(cell: Cell) -> bool:
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+    return HtmlTable(part, header, tuple(_html_row(row, numeric) for row in part.rows))
 
 
 def cell_text(cell: Cell) -> str:
-    """What the reader sees: text as it is, counts with commas, other numbers to four digits.
+    """The text of a cell: counts with commas, other numbers with four digits.
 
     >>> [cell_text(cell) for cell in ("a", 12345, 0.123456, 98765.4, None)]
     ['a', '12,345', '0.1235', '98,765', '–']
@@ -70,7 +76,7 @@ def cell_text(cell: Cell) -> str:
 
 
 def sort_value(cell: Cell) -> float | None:
-    """The number that a cell is, or begins with and says no more than; None for other text.
+    """The number that a cell is, or consists of apart from a unit or remark; None for other text.
 
     >>> [sort_value(cell) for cell in ("−1,234.5 %", "0.31 ± 0.02", "3 folds", 7)]
     [-1234.5, 0.31, None, 7.0]
@@ -79,3 +85,28 @@ def sort_value(cell: Cell) -> float | None:
         return None if cell is None or math.isnan(cell) else float(cell)
     found = _NUMBER.fullmatch(cell.strip())
     return float(found[1].replace("\u2212", "-").replace(",", "")) if found else None
+
+
+def _html_row(row: Sequence[Cell], numeric: Sequence[bool]) -> tuple[HtmlCell, ...]:
+    return tuple(
+        HtmlCell(
+            cell_text(cell),
+            _classes(j, is_number, _is_missing(cell)),
+            repr(sort_value(cell)) if is_number and not _is_missing(cell) else "",
+        )
+        for j, (cell, is_number) in enumerate(zip(row, numeric, strict=True))
+    )
+
+
+def _classes(column: int, is_number: bool, missing: bool = False) -> str:
+    # The first column names the rows: it is aligned as text even if the names are numbers.
+    return " ".join(["number"] * (is_number and column > 0) + ["none"] * missing)
+
+
+def _is_numeric(column: Sequence[Cell]) -> bool:
+    known = [cell for cell in column if not _is_missing(cell)]
+    return bool(known) and all(sort_value(cell) is not None for cell in known)
+
+
+def _is_missing(cell: Cell) -> bool:
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))

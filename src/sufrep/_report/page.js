@@ -1,7 +1,7 @@
 "use strict";
-// Colours are names of the style sheet: a change of theme, or paper, needs no redrawing.
+// Colours are variables of the style sheet, so charts need no redrawing when the theme changes or for print.
 const TEXT = "var(--text)", MUTED = "var(--muted)", LINE = "var(--line)";
-// Widths of labels are measured outside the page, where nothing is inherited.
+// Vega measures labels outside the page, where the font is not inherited.
 const FONT = getComputedStyle(document.body).fontFamily;
 const SERIES = [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `var(--series-${number})`);
 
@@ -9,7 +9,7 @@ function chartConfig(width) {
   return {
     background: null,
     font: FONT,
-    // The picture is described once, by its label; its thousand marks would drown a screen reader.
+    // One description of the picture is enough; a screen reader would read out every mark.
     aria: false,
     view: { stroke: null },
     range: { category: SERIES },
@@ -29,7 +29,8 @@ function chartConfig(width) {
   };
 }
 
-function say(text) {
+// For screen readers.
+function announce(text) {
   document.getElementById("said").textContent = text;
 }
 
@@ -40,7 +41,7 @@ async function drawChart(figure) {
     mode: "vega-lite",
     actions: false,
     renderer: "svg",
-    // Expressions are interpreted, not compiled: the policy of the page allows no eval.
+    // Interpret expressions instead of compiling them: the content policy does not allow eval.
     ast: true,
     defaultStyle: false,
     tooltip: { disableDefaultStyle: true, theme: "page", maxDepth: 1 },
@@ -59,9 +60,9 @@ function bindSearch(figure, box, view, rows) {
   const search = async () => {
     const wanted = box.value.toLowerCase();
     await view.signal(box.dataset.parameter, box.value).runAsync();
-    count.textContent = wanted ? describeHits(names.filter((_, i) => lower[i].includes(wanted)), names.length) : "";
+    count.textContent = wanted ? describeMatches(names.filter((_, i) => lower[i].includes(wanted)), names.length) : "";
   };
-  // A word is searched once it is typed, not letter by letter.
+  // Search when the reader stops typing, not for every letter.
   box.addEventListener("input", () => {
     clearTimeout(waiting);
     waiting = setTimeout(search, 150);
@@ -69,24 +70,24 @@ function bindSearch(figure, box, view, rows) {
   box.disabled = false;
 }
 
-function describeHits(hits, total) {
-  const shown = hits.slice(0, 5).map((name) => (name.length > 40 ? name.slice(0, 39) + "…" : name));
-  const more = hits.length > shown.length ? ", …" : "";
-  const listed = hits.length ? `: ${shown.join(", ")}${more}` : "";
-  return `${hits.length.toLocaleString("en")} of ${total.toLocaleString("en")} found${listed}`;
+function describeMatches(matches, total) {
+  const shown = matches.slice(0, 5).map((name) => (name.length > 40 ? name.slice(0, 39) + "…" : name));
+  const more = matches.length > shown.length ? ", …" : "";
+  const listed = matches.length ? `: ${shown.join(", ")}${more}` : "";
+  return `${matches.length.toLocaleString("en")} of ${total.toLocaleString("en")} found${listed}`;
 }
 
 function bindTheme() {
   const button = document.getElementById("theme");
   const root = document.documentElement;
-  const show = () => button.setAttribute("aria-pressed", String(root.dataset.theme === "dark"));
+  const update = () => button.setAttribute("aria-pressed", String(root.dataset.theme === "dark"));
   button.addEventListener("click", () => {
     root.dataset.chosen = "yes";
     root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
   });
-  new MutationObserver(show).observe(root, { attributeFilter: ["data-theme"] });
+  new MutationObserver(update).observe(root, { attributeFilter: ["data-theme"] });
   button.hidden = false;
-  show();
+  update();
 }
 
 async function copyCode(button) {
@@ -94,11 +95,11 @@ async function copyCode(button) {
   try {
     await navigator.clipboard.writeText(code.textContent);
     button.textContent = "Copied";
-    say("The code is copied.");
+    announce("Code copied.");
   } catch {
-    // Some viewers forbid it: the selected code is one key away.
+    // Some viewers do not allow it. Selected code can still be copied with the keyboard.
     window.getSelection().selectAllChildren(code);
-    say("Copying is not allowed here; the code is selected.");
+    announce("Copying is not allowed here; the code is selected.");
   }
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }
@@ -117,11 +118,11 @@ function sortTable(header) {
   const rows = [...body.rows];
   const known = rows.filter((row) => !cell(row).classList.contains("none"));
   known.sort((one, other) => compareCells(cell(one), cell(other)) * (ascending ? 1 : -1));
-  // What is missing stands last whichever way the rest is sorted.
+  // Missing values come last in either order.
   body.append(...known, ...rows.filter((row) => cell(row).classList.contains("none")));
   for (const other of header.parentElement.cells) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-  say(`Sorted by ${header.textContent}, ${ascending ? "smallest" : "largest"} first.`);
+  announce(`Sorted by ${header.textContent}, ${ascending ? "smallest" : "largest"} first.`);
 }
 
 async function drawAll() {
@@ -129,10 +130,10 @@ async function drawAll() {
     try {
       await drawChart(figure);
     } catch (error) {
-      figure.querySelector(".chart").textContent = "This chart could not be drawn; its numbers are below.";
+      figure.querySelector(".chart").textContent = "This chart could not be drawn.";
       console.error(error);
     }
-    // Between two charts the page answers to its reader.
+    // Let the page respond to the reader between two charts.
     await new Promise((next) => setTimeout(next));
   }
   document.documentElement.dataset.drawn = "yes";

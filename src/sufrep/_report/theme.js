@@ -1,4 +1,4 @@
-// Runs before anything is painted, so that a dark screen never flashes white.
+// Runs before the page is painted, so that it does not flash white in dark mode.
 "use strict";
 {
   const preferred = window.matchMedia("(prefers-color-scheme: dark)");

@@ -1,4 +1,4 @@
-"""Names below each other with what was measured of each: with intervals, or fold by fold."""
+"""Rankings: one row per name, with an interval for each series or a dot for each fold."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from sufrep._charts._channels import NEUTRAL, series_colour, ticks, tooltips
-from sufrep._charts._library import load_altair
+from sufrep._charts._altair import NEUTRAL, load_altair, reference_rule, series_colour, tick_format, tooltips
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_ROW = 26
-_SERIES = 10
-# More folds than there are colours that can be told apart share one.
-_MOST_COLOURS = 8
+# Height of a row, and what each further series adds to it, in pixels.
+_ROW_HEIGHT = 26
+_SERIES_HEIGHT = 10
+# With more folds than this, colours would be hard to distinguish; all dots then have the same colour.
+_MAX_COLOURS = 8
 
 
 def interval_dots(
@@ -29,25 +29,25 @@ def interval_dots(
     baseline: str | None = None,
     reference_title: str = "",
 ) -> Any:
-    """A ranking: one row a name, one dot and its interval a series, and a line at zero.
+    """A ranking with one row per name, one dot with its interval per series, and a line at zero.
 
     Parameters
     ----------
     rows : sequence of mappings
-        With the keys ``name``, ``series``, ``value``, ``low``, ``high`` (these two may be None) and whatever
-        else shall be shown on hover.
+        With the keys ``name``, ``series``, ``value``, ``low``, ``high`` (the last two may be None) and the
+        other fields of `hover`.
     names, series : sequences of str
-        Their order, from the top.
+        In the order in which they are shown, from the top.
     value_title : str
-        Of the axis.
+        Title of the axis.
     hover : mapping of str to str
-        Fields to show on hover, and what to call them.
+        Fields to show in the tooltip, and their titles.
     percent : bool
         Whether values are shares.
     baseline : str, optional
-        The name that is marked as what the others are compared with.
+        The name that the others are compared with; it is set in bold.
     reference_title : str
-        Stands at the line at zero.
+        Label of the line at zero.
 
     Returns
     -------
@@ -61,12 +61,12 @@ def interval_dots(
         tooltip=tooltips(alt, rows, hover, {"value", "low", "high"} if percent else ()),
     )
     x = _value_axis(alt, value_title, percent)
-    whiskers = base.transform_filter("datum.low !== null && datum.high !== null")
-    whiskers = whiskers.mark_rule(strokeWidth=2, opacity=0.55).encode(x=x("low"), x2="high:Q")
+    intervals = base.transform_filter("datum.low !== null && datum.high !== null")
+    intervals = intervals.mark_rule(strokeWidth=2, opacity=0.55).encode(x=x("low"), x2="high:Q")
     dots = base.mark_circle(size=80, opacity=1).encode(x=x("value"))
-    height = len(names) * (_ROW + _SERIES * (len(series) - 1))
+    height = len(names) * (_ROW_HEIGHT + _SERIES_HEIGHT * (len(series) - 1))
     return alt.layer(
-        *_zero_line(alt, x, reference_title), whiskers, dots, data=alt.Data(values=list(rows))
+        *_zero_line(alt, x, reference_title), intervals, dots, data=alt.Data(values=list(rows))
     ).properties(width="container", height=height)
 
 
@@ -79,16 +79,16 @@ def paired_dots(
     percent: bool = True,
     reference_title: str = "",
 ) -> Any:
-    """The same folds for every name: a dot a fold, a line from the least to the most, a tick at the mean.
+    """The same folds for every name: one dot per fold, a line over their range, a tick at their mean.
 
-    Pointing at a dot brings out its fold in every row.
+    Pointing at a dot highlights its fold in every row.
 
     Parameters
     ----------
     rows : sequence of mappings
-        With the keys ``name``, ``fold`` (text), ``value`` and whatever else shall be shown on hover.
+        With the keys ``name``, ``fold`` (text), ``value`` and the other fields of `hover`.
     names : sequence of str
-        Their order, from the top.
+        In the order in which they are shown, from the top.
     value_title, hover, percent, reference_title
         As for :func:`interval_dots`.
 
@@ -99,10 +99,9 @@ def paired_dots(
     alt = load_altair()
     x = _value_axis(alt, value_title, percent)
     y = _name_axis(alt, names, None)
-    spans = alt.Chart(alt.Data(values=_spans(rows))).encode(y=y)
-    lines = spans.mark_rule(color=NEUTRAL, strokeWidth=1.5).encode(x=x("low"), x2="high:Q")
-    means = spans.mark_tick(color=NEUTRAL, thickness=3, size=18, opacity=1).encode(x=x("mean"))
-    folds = list(dict.fromkeys(row["fold"] for row in rows))
+    ranges = alt.Chart(alt.Data(values=_fold_ranges(rows))).encode(y=y)
+    lines = ranges.mark_rule(color=NEUTRAL, strokeWidth=1.5).encode(x=x("low"), x2="high:Q")
+    means = ranges.mark_tick(color=NEUTRAL, thickness=3, size=18, opacity=1).encode(x=x("mean"))
     pointed = alt.selection_point(name="pointed", fields=["fold"], on="pointerover", clear="pointerout")
     dots = alt.Chart().mark_circle(size=64).add_params(pointed)
     dots = dots.encode(
@@ -110,54 +109,52 @@ def paired_dots(
         x=x("value"),
         opacity=alt.condition(pointed, alt.value(0.85), alt.value(0.12)),
         tooltip=tooltips(alt, rows, hover, {"value"} if percent else ()),
-        **(
-            {"color": series_colour(alt, "fold", folds, "fold", columns=_MOST_COLOURS)}
-            if len(folds) <= _MOST_COLOURS
-            else {}
-        ),
     )
+    folds = list(dict.fromkeys(row["fold"] for row in rows))
+    if len(folds) <= _MAX_COLOURS:
+        dots = dots.encode(color=series_colour(alt, "fold", folds, "fold", columns=_MAX_COLOURS))
     return alt.layer(
         *_zero_line(alt, x, reference_title), lines, means, dots, data=alt.Data(values=list(rows))
-    ).properties(width="container", height=len(names) * _ROW)
+    ).properties(width="container", height=len(names) * _ROW_HEIGHT)
 
 
 def _name_axis(alt: Any, names: Sequence[str], baseline: str | None) -> Any:
-    marked = f"datum.value === {json.dumps(baseline)}"
+    is_baseline = f"datum.value === {json.dumps(baseline)}"
     axis = alt.Axis(
         domain=False,
         ticks=False,
         grid=True,
-        # Lines between the names hold the dots of one name together.
+        # Grid lines between the names, not through them, keep the dots of one name together.
         tickBand="extent",
         labelPadding=10,
-        labelFontWeight=alt.condition(marked, alt.value("bold"), alt.value("normal")),
-        labelExpr=f"{marked} ? datum.label + ' (baseline)' : datum.label",
+        labelFontWeight=alt.condition(is_baseline, alt.value("bold"), alt.value("normal")),
+        labelExpr=f"{is_baseline} ? datum.label + ' (baseline)' : datum.label",
     )
     return alt.Y("name:N", sort=list(names), scale=alt.Scale(domain=list(names)), title=None, axis=axis)
 
 
 def _value_axis(alt: Any, title: str, percent: bool) -> Any:
-    """A function from a field to its place on the one axis that all layers share."""
+    """A function from a field to its encoding on the axis that all layers share."""
 
-    def place(field: str) -> Any:
-        axis = alt.Axis(format=ticks(percent), tickCount=6, domain=False)
+    def encode(field: str) -> Any:
+        axis = alt.Axis(format=tick_format(percent), tickCount=6, domain=False)
         return alt.X(f"{field}:Q", title=title, scale=alt.Scale(zero=True, padding=12), axis=axis)
 
-    return place
+    return encode
 
 
 def _zero_line(alt: Any, x: Any, title: str) -> list[Any]:
     zero = alt.Chart(alt.Data(values=[{"zero": 0, "title": title}])).encode(x=x("zero"))
-    line = zero.mark_rule(color=NEUTRAL, strokeWidth=1.5, strokeDash=[4, 3])
+    line = reference_rule(zero)
     text = zero.mark_text(align="left", dx=5, dy=-7, fontSize=11).encode(y=alt.value(0), text="title:N")
     return [line, text] if title else [line]
 
 
-def _spans(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _fold_ranges(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     by_name = groupby(sorted(rows, key=lambda row: row["name"]), key=lambda row: row["name"])
-    found = {name: [row["value"] for row in group if row["value"] is not None] for name, group in by_name}
+    known = {name: [row["value"] for row in group if row["value"] is not None] for name, group in by_name}
     return [
         {"name": name, "low": min(values), "high": max(values), "mean": sum(values) / len(values)}
-        for name, values in found.items()
+        for name, values in known.items()
         if values
     ]

@@ -1,0 +1,100 @@
+"""Rankings: names in their order, one axis for all layers, and the baseline in bold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sufrep._charts import interval_dots, paired_dots
+
+NAMES = ["b", "<a>", 'quote " and \\']
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    values = {"name": "b", "series": "forest", "value": 0.1, "low": 0.05, "high": 0.2, "rows": 1200}
+    return {**values, **changes}
+
+
+def ranking(**changes: Any) -> Any:
+    hover = {"name": "encoding", "value": "gain", "rows": "rows"}
+    arguments = {"rows": [row()], "names": NAMES, "series": ["forest"], "value_title": "gain", "hover": hover}
+    return interval_dots(**(arguments | changes))
+
+
+def folds(n_folds: int) -> Any:
+    rows = [
+        {"name": name, "fold": str(fold), "value": fold / 10} for name in NAMES for fold in range(n_folds)
+    ]
+    hover = {"name": "encoding", "value": "gain"}
+    return paired_dots(rows=rows, names=NAMES, value_title="gain", hover=hover)
+
+
+def layers(chart: Any, mark: str) -> list[dict[str, Any]]:
+    return [layer for layer in chart.to_dict()["layer"] if layer["mark"]["type"] == mark]
+
+
+def dots(chart: Any) -> dict[str, Any]:
+    (layer,) = layers(chart, "circle")
+    return layer["encoding"]
+
+
+def test_an_unknown_interval_is_not_drawn():
+    chart = ranking(rows=[row(low=None, high=None), row(series="ridge")], series=["forest", "ridge"])
+    assert layers(chart, "rule")[1]["transform"] == [{"filter": "datum.low !== null && datum.high !== null"}]
+
+
+def test_names_and_series_keep_the_given_order():
+    encoding = dots(ranking(series=["z", "forest"]))
+    assert encoding["y"]["sort"] == NAMES
+    assert encoding["y"]["scale"]["domain"] == NAMES
+    assert encoding["color"]["scale"]["domain"] == ["z", "forest"]
+    assert encoding["yOffset"]["sort"] == ["z", "forest"]
+
+
+@pytest.mark.parametrize(("series", "drawn"), [(["forest"], False), (["forest", "ridge"], True)])
+def test_a_single_series_needs_no_legend(series, drawn):
+    assert (dots(ranking(series=series))["color"]["legend"] is not None) == drawn
+
+
+@pytest.mark.parametrize("chart", [ranking(reference_title="zero"), folds(2)])
+def test_all_layers_share_one_axis_that_fills_the_page(chart):
+    spec = chart.to_dict()
+    assert spec["width"] == "container"
+    assert {layer["encoding"]["x"].get("title") for layer in spec["layer"]} == {"gain"}
+
+
+@pytest.mark.parametrize(("percent", "tick", "hover"), [(True, ".2~%", ".3~p"), (False, ",.4~g", ",.4~r")])
+def test_shares_are_shown_in_percent_and_other_numbers_are_not(percent, tick, hover):
+    encoding = dots(ranking(percent=percent))
+    assert encoding["x"]["axis"]["format"] == tick
+    assert [line.get("format") for line in encoding["tooltip"]] == [None, hover, ",d"]
+
+
+def test_the_baseline_is_bold_whatever_its_name():
+    axis = dots(ranking(baseline=NAMES[2]))["y"]["axis"]
+    is_baseline = 'datum.value === "quote \\" and \\\\"'
+    assert axis["labelFontWeight"]["condition"]["test"] == is_baseline
+    assert axis["labelExpr"] == f"{is_baseline} ? datum.label + ' (baseline)' : datum.label"
+
+
+def test_without_a_baseline_no_name_is_bold():
+    assert dots(ranking())["y"]["axis"]["labelExpr"].startswith("datum.value === null ?")
+
+
+def test_the_line_of_a_name_covers_the_range_of_its_folds():
+    (line,) = [layer for layer in layers(folds(3), "rule") if "x2" in layer["encoding"]]
+    assert line["data"]["values"] == [
+        {"name": name, "low": 0.0, "high": 0.2, "mean": pytest.approx(0.1)} for name in sorted(NAMES)
+    ]
+
+
+def test_a_name_without_any_known_value_has_no_line():
+    rows = [{"name": "b", "fold": "0", "value": None}]
+    chart = paired_dots(rows=rows, names=NAMES, value_title="gain", hover={})
+    assert layers(chart, "tick")[0]["data"]["values"] == []
+
+
+@pytest.mark.parametrize(("n_folds", "coloured"), [(8, True), (9, False)])
+def test_more_folds_than_distinguishable_colours_share_one(n_folds, coloured):
+    assert ("color" in dots(folds(n_folds))) == coloured
