@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sufrep.encoders._choice import Search, Tried
+from sufrep.encoders._sufficient_search import ComponentSearch, Tried
 
 
 @pytest.fixture
@@ -16,10 +16,10 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Lets given pieces be chosen untried, for what holds whatever is chosen."""
 
     def chosen(*pieces: str) -> None:
-        def run(search: Search, *_: Any) -> list[Tried]:
-            n = len(search.problem.y)
+        def run(search: ComponentSearch, *_: Any) -> list[Tried]:
+            n = len(search.data.y)
             return [Tried((), np.ones(n), 0), Tried(pieces, np.zeros(n), 0)][: 1 + bool(pieces)]
 
-        monkeypatch.setattr(Search, "run", run)
+        monkeypatch.setattr(ComponentSearch, "run", run)
 
     return chosen

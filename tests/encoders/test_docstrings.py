@@ -1,0 +1,36 @@
+"""Parameters that all encoders share are described in the same words, in the source of each."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from sufrep.encoders import METHODS, MeansEncoder
+
+ENCODERS = sorted({encoder for encoder, _ in METHODS.values()}, key=lambda encoder: encoder.__name__)
+SHARED_PARAMETERS = (
+    *("group", "covariates", "categorical_covariates", "remainder", "unseen", "missing", "min_frequency"),
+)
+SHARED_ATTRIBUTES = ("representations_", "moments_", "n_features_in_", "feature_names_in_")
+
+
+def entries(encoder: type) -> dict[str, str]:
+    """The description of each parameter and attribute, as it stands in the source."""
+    source = inspect.getsource(encoder)
+    docstring = source[source.index('"""') : source.index('"""', source.index('"""') + 3)]
+    parts = re.split(r"\n    (?=\w[\w, ]* : )", docstring)
+    return {part.partition(" : ")[0]: re.split(r"\n\n", part)[0].strip() for part in parts[1:]}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_shared_parameters_are_described_alike(encoder):
+    described, expected = entries(encoder), entries(MeansEncoder)
+    for name in (*SHARED_PARAMETERS, *SHARED_ATTRIBUTES):
+        assert described[name] == expected[name]
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_parameter_is_described(encoder):
+    assert set(inspect.signature(encoder).parameters) <= set(entries(encoder))
