@@ -122,7 +122,7 @@ class _Accumulator:
         return deviations
 
     def _missing(self, rows: slice, deviations: Floats) -> Mask | None:
-        """Tell where a chunk is null, None if nowhere; refuse infinite values."""
+        """Return where a chunk is null, None if nowhere; raise an error for infinite values."""
         with np.errstate(invalid="ignore", over="ignore"):
             if np.isfinite(deviations.sum()):
                 return None  # one sum is quicker than a look at every value

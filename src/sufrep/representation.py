@@ -28,25 +28,25 @@ _ORDERED = (str, bytes, date, time, timedelta, Fraction)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Representation:
-    """A vector for every level of one group column, and one for a level never seen.
+    """A vector for every level of one group column, and one for unseen levels.
 
     Parameters
     ----------
     levels : ndarray of object, shape (n_levels,)
         The levels; ``None`` stands for the missing value where that is a level of its own.
     values : ndarray or csr_array, shape (n_levels, n_columns)
-        Row by row the vector of each level.
+        The vector of each level, one per row.
     columns : tuple of str
         Names of the columns of ``values``.
     weight : ndarray, shape (n_levels,)
-        Rows (or their total weight) that each level had when the table was made.
+        Number of rows (or their total weight) of each level when the table was made.
     prior : ndarray, shape (n_columns,)
-        The vector of a level never seen: as a rule the weighted mean of the level vectors.
+        The vector of an unseen level: usually the weighted mean of the level vectors.
 
     Examples
     --------
     >>> table = Representation.from_values(["a", "b"], [[0.0], [4.0]], ["size"], weight=[3.0, 1.0])
-    >>> table.lookup(["b", "a", "never seen"])
+    >>> table.lookup(["b", "a", "unseen"])
     array([[4.],
            [0.],
            [1.]])
@@ -156,7 +156,7 @@ def as_levels(values: Sequence[Any]) -> Levels:
 
 
 def is_null(value: Any) -> bool:
-    """Tell None, NaN, NaT and pandas' NA (whatever is not equal to itself) from values."""
+    """Whether a value is None, NaN, NaT or pandas' NA (all that is not equal to itself)."""
     if value is None:
         return True
     try:
@@ -179,7 +179,7 @@ def level_label(level: Any) -> str:
 
 
 def distinct_labels(levels: Iterable[Any]) -> list[str]:
-    """Name levels so that no two share a name, such as null beside a level called "missing".
+    """Name levels so that no two share a name, such as null and a level called "missing".
 
     >>> distinct_labels(["missing", "other", None])
     ['missing', 'other', 'missing_2']
@@ -198,7 +198,7 @@ def distinct_labels(levels: Iterable[Any]) -> list[str]:
 
 
 def _sort_key(level: Any) -> tuple[Any, ...]:
-    """Order any two levels; numbers compare with numbers whatever their type."""
+    """Sort key for any two levels; numbers compare with numbers of every type."""
     if level is None:
         return (3, "", "")
     if isinstance(level, tuple):

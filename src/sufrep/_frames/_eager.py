@@ -37,7 +37,7 @@ _CHUNK = 1 << 15
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether X is a frame of a library that narwhals knows, held in memory."""
+    """Whether X is a frame in memory of a library that narwhals knows."""
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
@@ -48,7 +48,7 @@ def refuse_lazy(X: Any) -> None:
 
 
 class EagerTable(ABC):
-    """The two verbs of a table in memory, for every kind of it."""
+    """The two verbs of every table in memory."""
 
     __slots__ = ()
 
@@ -70,23 +70,23 @@ class EagerTable(ABC):
         """Return the kept columns, as they are, followed by the new ones."""
         if any(sparse.issparse(lookup.values) for lookup in lookups):
             return self._encode_sparse(keep, lookups)
-        return self._encode_number(keep, lookups, container)
+        return self._encode_dense(keep, lookups, container)
 
     @abstractmethod
-    def _encode_number(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
+    def _encode_dense(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
         """Return a numpy array, or a frame of the library that ``container`` names."""
 
     def _encode_sparse(self: Any, keep: Sequence[int], lookups: Sequence[Lookup]) -> sparse.csr_array:
         text = [self.names[position] for position in keep if self.kind(position) != "numeric"]
         if text:
             raise SparseOutputError(text)
-        kept = sparse.csr_array(self._encode_number(keep, [], "default"))
+        kept = sparse.csr_array(self._encode_dense(keep, [], "default"))
         return sparse.csr_array(sparse.hstack([kept, *map(_taken, lookups)], format="csr"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameTable(EagerTable):
-    """An eager frame; nothing is copied until it must be."""
+    """A frame in memory; columns are copied only where necessary."""
 
     frame: nw.DataFrame[Any]
     names: tuple[str, ...]
@@ -121,7 +121,7 @@ class FrameTable(EagerTable):
         return self.frame[:, position]
 
     def kind(self, position: int) -> Kind:
-        """Tell numbers (booleans too) from text (categories too) from the rest, such as dates."""
+        """Return whether a column holds numbers (booleans too), text (categories too) or something else."""
         dtype = self.dtypes[position]
         if dtype.is_numeric() or dtype == nw.Boolean:
             return "numeric"
@@ -130,7 +130,7 @@ class FrameTable(EagerTable):
         return "text" if dtype in _TEXT else "other"
 
     def _kind_of_objects(self, position: int) -> Kind:
-        """Objects are text as soon as there is text among them, and numbers if there is nothing else."""
+        """Objects are text if there is any text among them, and numbers if there is nothing else."""
         values = [value for value in self._series(position).to_list() if not is_null(value)]
         if any(isinstance(value, str) for value in values):
             return "text"
@@ -138,7 +138,7 @@ class FrameTable(EagerTable):
         return "numeric" if all(isinstance(value, numbers) for value in values) else "other"
 
     def dtype(self, position: int) -> str:
-        """Name the type of a column."""
+        """Return the name of a column's type."""
         return str(self.dtypes[position])
 
     def numbers(self, position: int) -> Array:
@@ -160,7 +160,7 @@ class FrameTable(EagerTable):
         """Return the levels of a column and the code of each row."""
         return _factorize_series(self._series(position))
 
-    def _encode_number(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
+    def _encode_dense(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
         if container == "polars":
             return _concat_polars(self.frame[:, list(keep)].to_polars(), lookups)
         if container == "pandas":
@@ -191,8 +191,8 @@ class FrameTable(EagerTable):
 class ArrayTable(EagerTable):
     """An array (n, n_columns) of numbers, text or objects.
 
-    An object column is text as soon as it holds a string; otherwise it must convert to numbers,
-    and numpy's own error tells of a value that does not.
+    An object column is text if it holds a string; otherwise its values must convert to numbers, and numpy's
+    own error reports the first one that does not.
     """
 
     array: Array
@@ -204,7 +204,7 @@ class ArrayTable(EagerTable):
         return len(self.array)
 
     def kind(self, position: int) -> Kind:
-        """Tell numbers from text."""
+        """Return whether a column holds numbers or text."""
         if self.array.dtype.kind in "biuf":
             return "numeric"
         if self.array.dtype.kind == "O":
@@ -215,7 +215,7 @@ class ArrayTable(EagerTable):
         return "text"
 
     def dtype(self, _position: int) -> str:
-        """Name the type of the array."""
+        """Return the name of the array's type."""
         return str(self.array.dtype)
 
     def numbers(self, position: int) -> Array:
@@ -234,7 +234,7 @@ class ArrayTable(EagerTable):
             return _factorize_numbers(column)
         return _factorize_objects(self.names[position], column.tolist())
 
-    def _encode_number(self, keep: Sequence[int], lookups: Sequence[Lookup], _container: str) -> Any:
+    def _encode_dense(self, keep: Sequence[int], lookups: Sequence[Lookup], _container: str) -> Any:
         # scikit-learn turns the array into the container that the user asked for.
         if self.array.dtype.kind == "O" and all(self.kind(position) == "numeric" for position in keep):
             blocks = [self.numbers(position)[:, None] for position in keep]
@@ -244,7 +244,7 @@ class ArrayTable(EagerTable):
 
 
 def _runs(positions: Sequence[int]) -> list[slice]:
-    """Cut increasing positions into runs of neighbours, which numpy copies as blocks."""
+    """Split increasing positions into runs of neighbours, which numpy copies as blocks."""
     ends = [*np.flatnonzero(np.diff(positions) != 1).tolist(), len(positions) - 1] if positions else []
     starts = [0, *(end + 1 for end in ends[:-1])]
     return [slice(positions[a], positions[b] + 1) for a, b in zip(starts, ends, strict=False)]

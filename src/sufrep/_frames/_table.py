@@ -1,4 +1,4 @@
-"""What encoders ask of a table, whatever library it came from: declarations only."""
+"""The interface of tables of every library: declarations only."""
 
 from __future__ import annotations
 

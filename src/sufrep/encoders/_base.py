@@ -397,13 +397,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             if not found.n_levels:
                 raise NoLevelError(group)
             place = pooled_places(found.weight, self.min_frequency)
-            rows = None
-            if self._needs.rows:
-                levels = dict(zip(found.levels.tolist(), place.tolist(), strict=True))
-                positions = np.fromiter((levels.get(level, -1) for level in factor.levels), dtype=np.intp)
-                codes, n_levels = np.append(positions, -1)[factor.codes], int(place.max()) + 1
-                every = Rows(codes, n_levels, inputs.columns, inputs.weights, inputs.target)
-                rows = every.take(every.counted())
+            rows = _counted_rows(inputs, factor, found, place) if self._needs.rows else None
             vectors = self._represent(GroupSample(pool_moments(found, place), rows))
             learnt[group] = replace(vectors, values=vectors.values[place])
         self._store(inputs.layout, covariates, moments, learnt)
@@ -477,7 +471,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         return split_rows(given["cv"], inputs.table.n_rows, inputs.target.given, given["random_state"])
 
     def _fitted(self, group: str) -> tuple[Vectors, Codes]:
-        """What was learnt of a group, rare levels pooled, and the place of each level in it; (n_levels,)."""
+        """What was learnt about a group, rare levels pooled, and the position of each level in it."""
         representation = self.representations_[group]
         place = pooled_places(representation.weight, self.min_frequency)
         values, (_, first) = representation.values, np.unique(place, return_index=True)
@@ -538,6 +532,14 @@ def pool_moments(moments: GroupMoments, place: Codes) -> GroupMoments:
     """Pool the levels that share the last of the places, where several do."""
     rare = place == place.max()
     return moments.pool(rare, INFREQUENT) if rare.sum() > 1 else moments
+
+
+def _counted_rows(inputs: Inputs, factor: Factor, moments: GroupMoments, place: Codes) -> Rows:
+    """The rows of a group with a level and a positive weight; ``place`` is the position of each level."""
+    known = dict(zip(moments.levels.tolist(), place.tolist(), strict=True))
+    positions = np.fromiter((*(known.get(level, -1) for level in factor.levels), -1), dtype=np.intp)
+    rows = Rows(positions[factor.codes], int(place.max()) + 1, inputs.columns, inputs.weights, inputs.target)
+    return rows.take(rows.counted())
 
 
 def refuse_clashes(names: Sequence[str]) -> None:

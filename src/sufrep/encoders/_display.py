@@ -1,4 +1,4 @@
-"""A representation for people: as a frame, as a picture, as HTML."""
+"""A representation as a frame, as a picture, as HTML."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def principal_plane(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
     share = weight / weight.sum()
     centred = values - share @ values
     spread = np.sqrt(share @ centred**2)
-    # What does not vary keeps a spread of rounding, which must not be blown up.
+    # Columns that do not vary have a spread of rounding errors, which must not be scaled up.
     varies = spread > 1e-12 * np.abs(values).max(axis=0, initial=0.0)
     scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=varies)
-    # Rows of zeros let one level have two axes too.
+    # With rows of zeros, one level has two axes too.
     rows = np.vstack([np.sqrt(share)[:, None] * scaled, np.zeros((2, values.shape[1]))])
     _, singular, right = np.linalg.svd(rows, full_matrices=False)
-    # The largest entry of each axis points up, so that the picture does not flip between machines.
+    # The largest entry of each axis is positive, so that the picture does not flip between machines.
     right *= np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])[:, None]
     total = max(float((singular**2).sum()), np.finfo(float).tiny)
     titles = [f"component {j + 1} ({singular[j] ** 2 / total:.0%} of the variance)" for j in range(2)]
@@ -99,7 +99,7 @@ def _dense(values: Any) -> Floats:
 
 
 def _one_type(levels: list[Any]) -> list[Any]:
-    """Frames hold one type a column: levels of several, or too large, become text, null stays null."""
+    """A frame column has one type: levels of several types, or too large, become text; null stays null."""
     known = [level for level in levels if level is not None]
     types = {type(level) for level in known}
     if types == {int, float}:

@@ -330,7 +330,7 @@ def _rotated(vectors: Floats, reference: Floats) -> Floats:
 
 
 def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal["auto"] | None) -> Floats:
-    """The means of the levels, shrunk and in units of the spread within levels if asked; (n_levels, p)."""
+    """The means of the levels, optionally shrunk and divided by the spread within levels; (n_levels, p)."""
     mean = shrink_means(moments, estimate_means_prior(moments)) if shrinkage else moments.filled_mean()
     return mean / within_scale(moments) if standardize else mean
 

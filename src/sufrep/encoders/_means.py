@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MeansEncoder(GroupEncoder):
-    """Represent each level by the mean of the covariates of its rows, and of the target if asked.
+    """Represent each level by the mean of the covariates of its rows, and optionally of the target.
 
     Assumption (lemma 2 of the paper): the level acts on the target only through a hidden state L, and
     the matrix A of the means E[X | L = l] has a left inverse. Then ω(g) = E[X | G = g] = A·P(L | G = g)
-    loses nothing that the level says about the target. It needs no target, so it cannot leak one. With
+    keeps all that the level says about the target. It needs no target, so it cannot leak one. With
     ``use_target`` the target is one more covariate, which adds a row to A and helps where the covariates
-    alone say too little; the mean that a row gets in training is then learnt without its fold.
+    alone are not informative enough; in training, the means are then learnt without the row's fold.
 
     Nulls in the covariates are skipped; a level that has no value of a covariate gets its overall mean.
 

@@ -60,7 +60,7 @@ _ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime
 
 
 def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted encoder to ``path``, wholly or not at all."""
+    """Write a fitted encoder to ``path``, completely or not at all."""
     arrays: list[bytes] = []
     manifest = {"format": FORMAT, "version": VERSION, **_pack_encoder(encoder, arrays)}
     manifest["checksums"] = [hashlib.sha256(data).hexdigest() for data in arrays]
@@ -83,7 +83,7 @@ def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> A
 
 
 def _pack_encoder(encoder: Any, arrays: list[bytes]) -> dict[str, Any]:
-    """What tells a fitted encoder from others of its class, as JSON."""
+    """The parameters and fitted attributes of an encoder as JSON."""
     fitted = {key: value for key, value in vars(encoder).items() if key.endswith("_") and key[0] != "_"}
     return {
         "encoder": type(encoder).__name__,
@@ -122,14 +122,14 @@ def _archive(members: Mapping[str, bytes]) -> bytes:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
-    """Open the archive and check all that can be checked before anything is built."""
+    """Open the archive and check all that can be checked before any object is built."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
-    except Exception as error:  # whatever zipfile and zlib may meet in a damaged file
-        raise _damaged(path, f"it is no encoder file, or it is truncated ({error})") from error
+    except Exception as error:  # zipfile and zlib raise many kinds for a damaged file
+        raise _damaged(path, f"it is not an encoder file, or it is truncated ({error})") from error
     try:
         manifest = json.loads(members["manifest.json"])
         kind, version = manifest["format"], manifest["version"]

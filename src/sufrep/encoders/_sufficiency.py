@@ -1,4 +1,4 @@
-"""Whether the level still says something about the target, beside its representation."""
+"""Whether the level still adds information about the target to its representation."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 _INNER_FOLDS = 3
 _FEW_ROWS = 20_000
-# One-sided: a level that still helps in fewer than one of forty samples by chance alone.
+# One-sided: chance alone exceeds it in fewer than one of forty samples.
 _DOUBT = 0.025
 
 
 @dataclass(frozen=True, slots=True)
 class SufficiencyCheck:
-    """What the level adds to its representation, out of fold.
+    """How much the level adds to its representation, on held-out rows.
 
     Attributes
     ----------
-    beside : {"intercept", "one_hot"}
-        In which way the level was added.
+    level_as : {"intercept", "one_hot"}
+        How the level was added.
     loss : float
         Mean squared error with the representation alone (of class probabilities: the Brier score).
     loss_with_level : float
@@ -46,14 +46,14 @@ class SufficiencyCheck:
     gain, standard_error : float
         Their difference, positive where the level still helps, and its standard error over the rows.
     p_value : float
-        Of no gain, one-sided.
+        One-sided p-value of the hypothesis of no gain.
     share : float
         The gain as a share of ``loss``.
     sufficient : bool
-        Whether no gain was found: ``p_value`` is at least 0.025. That is no proof, only no sign of a lack.
+        Whether no gain was found: ``p_value`` is at least 0.025. This is not a proof of sufficiency.
     """
 
-    beside: str
+    level_as: str
     loss: float
     loss_with_level: float
     gain: float
@@ -64,7 +64,7 @@ class SufficiencyCheck:
 
     def __str__(self) -> str:
         verdict = (
-            "no sign that the level adds anything"
+            "no evidence that the level adds anything"
             if self.sufficient
             else "the level still adds something: the representation is not sufficient"
         )
@@ -81,30 +81,30 @@ def sufficiency_check(
     y: Any,
     *,
     estimator: Any = None,
-    beside: Literal["intercept", "one_hot"] = "intercept",
+    level_as: Literal["intercept", "one_hot"] = "intercept",
     cv: Any = 5,
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto",
     random_state: int = 0,
 ) -> SufficiencyCheck:
-    """Ask, out of fold, whether the level adds anything to its representation.
+    """Check on held-out rows whether the level adds anything to its representation.
 
     If the level acts on the target only through a hidden state, and the representation has kept all of it,
-    then nothing that is known of the level beside it can help to predict. So a learner gets the covariates
-    and the encoding, and then, in addition, the level itself; a gain on rows held out says that something
-    is missing: the assumption fails, or the encoder lost part of it.
+    then nothing else about the level can help to predict. So a learner gets the covariates and the encoding,
+    and then the level itself as well; a gain on held-out rows shows that something is missing: the assumption
+    fails, or the encoder lost part of the information.
 
     Parameters
     ----------
     encoder : encoder with one group
         Not fitted, or fitted: it is cloned and fitted in every fold.
     X : frame or array-like, shape (n_samples, n_features)
-        Numeric columns beside the group are what the learner sees.
+        The learner sees the numeric columns other than the group.
     y : array-like, shape (n_samples,)
     estimator : regressor, classifier with ``predict_proba``, or None
         The learner; None is scikit-learn's histogram gradient boosting.
-    beside : {"intercept", "one_hot"}, default="intercept"
-        "intercept" adds the level's mean residual of the learner, shrunk as far as it is noise; it suits any
-        number of levels. "one_hot" gives the learner an indicator of every level.
+    level_as : {"intercept", "one_hot"}, default="intercept"
+        How the level is added. "intercept" adds the level's mean residual, shrunk by empirical Bayes; it suits
+        any number of levels. "one_hot" gives the learner an indicator of every level.
     cv : int, splitter or iterable of (train, test), default=5
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes, unless a regressor is
@@ -131,8 +131,8 @@ def sufficiency_check(
     >>> sufficiency_check(MeansEncoder("group"), X, sample.y + own).sufficient
     False
     """
-    if beside not in ("intercept", "one_hot"):
-        raise InvalidParameterError("beside", beside, "'intercept' or 'one_hot'")
+    if level_as not in ("intercept", "one_hot"):
+        raise InvalidParameterError("level_as", level_as, "'intercept' or 'one_hot'")
     encoder = clone(encoder).set_params(remainder="drop").set_output(transform="default")
     table = read_table(encoder, X, reset=True)
     check_length(y, table.n_rows)
@@ -152,14 +152,14 @@ def sufficiency_check(
     visible = np.column_stack([np.empty((table.n_rows, 0)), *features])
     task = _Task(visible, wanted, target.kind != "continuous", factor, estimator, random_state)
     alone, added = np.zeros(table.n_rows), np.zeros(table.n_rows)
-    # With few rows, threads of a learner wait for each other longer than they work.
+    # With few rows, threads of a learner cost more than they save.
     with threadpool_limits(1 if table.n_rows < _FEW_ROWS else None):
         for train, test in split_rows(cv, table.n_rows, y, random_state):
             fresh = clone(encoder)
             inside = fresh.fit_transform(take_rows(X, train), take_rows(np.asarray(y), train))
             outside = fresh.transform(take_rows(X, test))
-            alone[test], added[test] = task.errors(train, test, inside, outside, beside)
-    return _summary(beside, alone, added)
+            alone[test], added[test] = task.errors(train, test, inside, outside, level_as)
+    return _summary(level_as, alone, added)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,13 +174,13 @@ class _Task:
     random_state: int
 
     def errors(
-        self, train: Codes, test: Codes, inside: Any, outside: Any, beside: str
+        self, train: Codes, test: Codes, inside: Any, outside: Any, level_as: str
     ) -> tuple[Floats, Floats]:
         """Squared errors of the test rows, without the level and with it."""
         known = np.column_stack([self.features[train], _dense(inside)])
         new = np.column_stack([self.features[test], _dense(outside)])
         predicted = self._predict(known, train, new)
-        if beside == "one_hot":
+        if level_as == "one_hot":
             codes = self.factor.codes[:, None].astype(np.float64)
             indicators = (
                 ContrastEncoder(0, remainder="drop").set_output(transform="default").fit(codes[train])
@@ -199,7 +199,7 @@ class _Task:
         if len(train) < 2:
             return residuals  # no other row to predict it from
         predicted = np.empty((len(train), self.wanted.shape[1]))
-        # Shuffled: rows often come level by level, and a fold without a level cannot tell what is left of it.
+        # Shuffled: rows are often sorted by level, and a fold without a level has no residuals of it.
         for inside, outside in split_rows(_INNER_FOLDS, len(train), train, self.random_state):
             predicted[outside] = self._predict(known[inside], np.asarray(train)[inside], known[outside])
         moments = GroupMoments.from_columns(
@@ -232,14 +232,14 @@ class _Task:
         return wide
 
 
-def _summary(beside: str, alone: Floats, added: Floats) -> SufficiencyCheck:
+def _summary(level_as: str, alone: Floats, added: Floats) -> SufficiencyCheck:
     gains = alone - added
     loss, gain = float(alone.mean()), float(gains.mean())
     error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else float("nan")
     p_value = float(stats.norm.sf(gain / error)) if error > 0 else 1.0
     share = gain / loss if loss > 0 else 0.0
     return SufficiencyCheck(
-        beside, loss, float(added.mean()), gain, error, p_value, share, sufficient=p_value >= _DOUBT
+        level_as, loss, float(added.mean()), gain, error, p_value, share, sufficient=p_value >= _DOUBT
     )
 
 

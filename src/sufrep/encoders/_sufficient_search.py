@@ -83,9 +83,9 @@ class Tried:
     candidate : tuple of str
         Its components; empty for dropping the column.
     losses : ndarray, shape (n,)
-        Of each row, a mean where it was held out several times.
+        The loss of each row, averaged if it was held out several times.
     n_columns : int
-        Columns that it adds.
+        Number of columns that it adds.
     """
 
     candidate: Candidate

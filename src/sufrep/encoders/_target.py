@@ -105,7 +105,9 @@ def _array(y: Any) -> Array:
     """Return the target as an array (n,), of numbers if it holds nothing else."""
     values: Array = column_or_1d(np.asarray(y))
     if values.dtype.kind in "mM":
-        raise TargetError(f"y holds {values.dtype} values.", "convert times to numbers, say to days.")
+        raise TargetError(
+            f"y holds {values.dtype} values.", "convert times to numbers, for instance to days."
+        )
     if values.dtype == object and all(_is_number(value) for value in values.tolist()):
         values = values.astype(np.float64)
     return values

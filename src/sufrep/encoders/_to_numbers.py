@@ -1,4 +1,4 @@
-"""All columns but the groups as numbers, so that any learner can read what stands beside them."""
+"""All columns except the groups as numbers, so that any learner can use them."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class ToNumbers(TransformerMixin, BaseEstimator):
     """Turn text and dates into numbers, and leave the columns to be encoded as they are.
 
     Numeric columns pass through. A text column of few levels becomes an indicator for each, null included;
-    one of more levels is dropped, because it wants an encoder of its own. A date, also one that is written as
-    ISO text, becomes days since 1970, month and weekday. It stands before an encoder where a table holds such
-    columns; ``sufrep.compare`` puts it there.
+    one with more levels is dropped, because it needs an encoder of its own. A date, also one written as ISO
+    text, becomes days since 1970, month and weekday. Put it before an encoder if a table has such columns, as
+    ``sufrep.compare`` does.
 
     Parameters
     ----------
     keep : str, int, or list of these, default=()
-        Columns that are left as they are: the groups that an encoder takes care of.
+        Columns that are left unchanged: the groups that an encoder will replace.
     max_levels : int, default=30
-        Text columns of more levels are dropped.
+        Text columns with more levels are dropped.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
     feature_names_in_ : ndarray of str
         Their names, where they have any.
     kinds_ : list of str
-        What each column is: "kept", "numeric", "text", "date" or "dropped".
+        The kind of each column: "kept", "numeric", "text", "date" or "dropped".
     levels_ : dict of int to ndarray of object
         The levels of the text columns, by position.
     dropped_ : list of str
@@ -85,7 +85,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> ToNumbers:  # noqa: ARG002
-        """Learn which column is what.
+        """Find out what each column is.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the columns that are left as they are and the numeric ones, then those made of others.
+        """Return the unchanged and the numeric columns, then those computed from text and dates.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         ]
         found = table.encode(self._passing(), lookups, self._container(table))
         if hasattr(found, "iloc") and not hasattr(self, "feature_names_in_"):
-            # pandas may name columns by numbers, which scikit-learn refuses beside our names.
+            # pandas may name columns by numbers, which scikit-learn refuses next to our names.
             found = found.set_axis(self.get_feature_names_out(), axis=1)
         return found
 
@@ -150,7 +150,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return np.asarray([*(names[position] for position in self._passing()), *new], dtype=object)
 
     def _kind_of(self, table: Table, position: int) -> tuple[str, Any]:
-        """What a column is, and the levels of a text column."""
+        """The kind of a column, and the levels of a text column."""
         if table.kind(position) == "numeric":
             return "numeric", None
         try:
@@ -193,7 +193,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return Lookup(values, factor.codes, parts)
 
     def _container(self, table: Table) -> str:
-        """The library of the result: that of X, unless ``set_output`` says something else."""
+        """The library of the result: that of X, unless ``set_output`` chose another one."""
         wanted = str(get_output_config("transform", self)["dense"])
         if wanted != "default" or not isinstance(table, FrameTable):
             return wanted
