@@ -103,8 +103,8 @@ def sufficiency_check(
     estimator : regressor, classifier with ``predict_proba``, or None
         The learner; None is scikit-learn's histogram gradient boosting.
     level_as : {"intercept", "one_hot"}, default="intercept"
-        How the level is added. "intercept" adds the level's mean residual, shrunk by empirical Bayes; it suits
-        any number of levels. "one_hot" gives the learner an indicator of every level.
+        How the level is added. "intercept" adds the level's mean residual, shrunk by empirical Bayes; it
+        suits any number of levels. "one_hot" gives the learner an indicator of every level.
     cv : int, splitter or iterable of (train, test), default=5
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes, unless a regressor is

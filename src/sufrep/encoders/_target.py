@@ -150,11 +150,14 @@ def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Co
     if isinstance(cv, Integral):
         cv = KFold(min(int(cv), n_rows), shuffle=True, random_state=random_state)
     folds = list(check_cv(cv, y).split(np.zeros((n_rows, 1)), np.asarray(y)))
-    tested, times = np.unique(np.concatenate([[], *(test for _, test in folds)]), return_counts=True)
-    never, twice = np.setdiff1d(np.arange(n_rows), tested), tested[times > 1]
-    leaking = [1 for train, test in folds if np.intersect1d(train, test).size]
-    if len(never) or len(twice) or leaking or len(tested) != n_rows:
-        raise SplitError(n_rows, len(never), len(twice), len(leaking))
+    times, leaking = np.zeros(n_rows, dtype=np.intp), 0
+    for train, test in folds:
+        held_out = np.bincount(test, minlength=n_rows)[:n_rows]
+        times += held_out
+        leaking += bool(held_out[train].any())
+    never, twice = int((times == 0).sum()), int((times > 1).sum())
+    if never or twice or leaking or sum(len(test) for _, test in folds) != n_rows:
+        raise SplitError(n_rows, never, twice, leaking)
     return folds
 
 
