@@ -152,7 +152,8 @@ def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Co
     folds = list(check_cv(cv, y).split(np.zeros((n_rows, 1)), np.asarray(y)))
     times, leaking = np.zeros(n_rows, dtype=np.intp), 0
     for train, test in folds:
-        held_out = np.bincount(test, minlength=n_rows)[:n_rows]
+        rows = np.asarray(test)
+        held_out = np.bincount(rows[rows >= 0], minlength=n_rows)[:n_rows]
         times += held_out
         leaking += bool(held_out[train].any())
     never, twice = int((times == 0).sum()), int((times > 1).sum())
