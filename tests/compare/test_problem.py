@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from sufrep._compare._problem import read_problem
-from sufrep._warnings import IdColumnWarning
 from sufrep.errors import (
     ColumnNameError,
     EmptyGroupError,
+    IdColumnWarning,
     InvalidParameterError,
     LazyFrameError,
     LengthMismatchError,

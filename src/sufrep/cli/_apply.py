@@ -123,7 +123,7 @@ class Seen:
         """The new columns of some rows."""
         import numpy as np
 
-        from sufrep._warnings import UnseenLevelsWarning
+        from sufrep.errors import UnseenLevelsWarning
 
         with warnings.catch_warnings():
             # A batch may well hold new levels only; what counts is told at the end.

@@ -1,4 +1,4 @@
-"""Left singular vectors of the level means, and how many of them stand above noise."""
+"""Left singular vectors of the level means, and how many of them are above the noise."""
 
 from __future__ import annotations
 
@@ -8,50 +8,49 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from sufrep._arrays import Floats
 
 TRACY_WIDOM_95 = 0.9793
-"""The 95 % quantile of the Tracy-Widom law of order 1."""
+"""The 95 % quantile of the Tracy-Widom distribution of order 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftSingular:
-    """The first k singular triples of a matrix with one row a level.
+    """The first k singular triplets of a matrix with one row per level.
 
     Attributes
     ----------
     vectors : ndarray of shape (n_levels, k)
-        Left singular vectors, zero where the singular value is.
+        Left singular vectors, zero where the singular value is zero.
     singular_values : ndarray of shape (min(n_levels, n_covariates),)
         All of them, in decreasing order.
     right : ndarray of shape (n_covariates, k)
-        Right singular vectors, zero where the singular value is.
+        Right singular vectors, zero where the singular value is zero.
     """
 
-    vectors: NDArray[np.float64]
-    singular_values: NDArray[np.float64]
-    right: NDArray[np.float64]
+    vectors: Floats
+    singular_values: Floats
+    right: Floats
 
 
-def left_singular_vectors(matrix: NDArray[np.float64], k: int) -> LeftSingular:
-    """First k left singular vectors of a matrix as it is, neither centred nor scaled.
+def left_singular_vectors(matrix: Floats, k: int) -> LeftSingular:
+    """First k left singular vectors of a matrix, which is neither centered nor scaled.
 
-    They are the paper's low-rank representation: where the levels mix k latent states whose means are
-    linearly independent, row g of the vectors is sufficient for level g (lemma on low-rank encodings).
+    They are the paper's low-rank representation: if the levels are mixtures of k latent states whose means
+    are linearly independent, row g of the vectors is sufficient for level g (lemma on low-rank encodings).
 
     Parameters
     ----------
     matrix : ndarray of shape (n_levels, n_covariates)
-        The mean of every covariate within every level.
+        The mean of each covariate within each level.
     k : int
-        Number of vectors. Those without a singular value above rounding are zero, since any other choice
-        would be arbitrary.
+        Number of vectors. Vectors beyond the numerical rank are arbitrary, so they are set to zero.
 
     Returns
     -------
     LeftSingular
-        With the signs that :func:`column_signs` gives the *right* vectors: these belong to the covariates,
-        so that reordering the levels or adding similar ones flips nothing.
+        The signs are those that :func:`column_signs` gives the *right* vectors. These belong to the
+        covariates, so reordering the levels or adding similar ones does not flip a sign.
     """
     left, values, right_t = np.linalg.svd(matrix, full_matrices=False)
     n_kept = min(k, _numerical_rank(values, max(matrix.shape)))
@@ -64,13 +63,13 @@ def left_singular_vectors(matrix: NDArray[np.float64], k: int) -> LeftSingular:
     )
 
 
-def column_signs(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Signs that make the entry of largest absolute value of each column positive.
+def column_signs(matrix: Floats) -> Floats:
+    """Signs that make the entry with the largest absolute value in each column positive.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_rows, n_columns)
-        Vectors, each known up to its sign.
+        Vectors that are determined up to their sign.
 
     Returns
     -------
@@ -78,32 +77,30 @@ def column_signs(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         1 or -1; 1 for a column of zeros.
     """
     size = np.abs(matrix)
-    # Entries such as (0.5, -0.5) differ by rounding alone, and a bare argmax would let it choose the sign.
-    # test_a_tie_for_the_largest_entry_goes_to_the_first guards this.
+    # Absolute values such as those of (0.5, -0.5) may differ by rounding, which a plain argmax would let
+    # decide (test_a_tie_for_the_largest_entry_goes_to_the_first).
     largest = np.argmax(size >= (1 - 1e-8) * size.max(axis=0), axis=0)
     return np.where(matrix[largest, np.arange(matrix.shape[1])] < 0, -1.0, 1.0)
 
 
-def n_components_above_noise(
-    mean: NDArray[np.float64], weight: NDArray[np.float64], within_covariance: NDArray[np.float64]
-) -> int:
-    """Rank of the true level means, as far as the noise of their estimates lets it be seen.
+def n_components_above_noise(mean: Floats, weight: Floats, within_covariance: Floats) -> int:
+    """Number of components of the level means that are significantly above their noise.
 
-    Divided by their standard errors, the means of levels that do not differ and lie at zero are standard
-    normal noise. Singular values of that matrix are compared with the largest that noise would show in 95 %
-    of samples, in turn: once k components are found, the next faces the noise of the n_levels - k rows
-    and n_covariates - k columns that remain. As the means are not centred, k latent states count as k.
+    If all true level means were zero, the sample means divided by their standard errors would be standard
+    normal noise. The singular values of this matrix are tested in turn against the 95 % quantile of the
+    largest singular value of noise: once k components are found, the next is compared with the noise of an
+    (n_levels - k, n_covariates - k) matrix. The means are not centered, so k latent states give k components.
 
     Parameters
     ----------
     mean : ndarray of shape (n_levels, n_covariates)
-        The mean of every covariate within every level.
+        The mean of each covariate within each level.
     weight : ndarray of shape (n_levels,)
-        Number of rows behind each mean (the effective number, where rows are weighted). Levels without any
-        are left out.
+        Number of rows behind each mean (the effective number if rows are weighted). Levels without rows are
+        ignored.
     within_covariance : ndarray of shape (n_covariates, n_covariates)
-        Pooled covariance of a single row within its level. It may be singular: directions without noise
-        count one component for each dimension that the means span in them.
+        Pooled covariance of the rows within levels. It may be singular: in directions without noise, every
+        dimension that the means span is a component.
 
     Returns
     -------
@@ -116,15 +113,15 @@ def n_components_above_noise(
     root = np.sqrt(weight)[:, np.newaxis]
     certain = _column_basis(noise_free * root / max(root.max(initial=0.0), 1e-300))
     rows = noisy * root
-    # The limit of a noise that vanishes: what such directions explain is explained, the rest faces the noise.
+    # Components without noise are removed before the others are tested, the limit of a vanishing noise.
     rows -= certain @ (certain.T @ rows)
     n_certain: int = certain.shape[1]
     n_noisy = _n_above_edge(rows, n_rows=n_levels - n_certain, dof=float(weight.sum()) - n_levels)
     return max(1, min(n_certain + n_noisy, n_levels, n_covariates))
 
 
-def _n_above_edge(rows: NDArray[np.float64], n_rows: int, dof: float) -> int:
-    """Count leading singular values above the noise that remains after each; n_rows dimensions are free."""
+def _n_above_edge(rows: Floats, n_rows: int, dof: float) -> int:
+    """Count the leading singular values above the noise edge; `n_rows` is the number of free dimensions."""
     n_columns = rows.shape[1]
     squared = np.linalg.svd(rows, compute_uv=False) ** 2
     found = 0
@@ -136,14 +133,13 @@ def _n_above_edge(rows: NDArray[np.float64], n_rows: int, dof: float) -> int:
 
 
 def _noise_edge(n_rows: int, n_columns: int, dof: float) -> float:
-    """Square of the singular value that whitened noise exceeds in 5 % of samples.
+    """Square of the singular value that the largest one of whitened noise exceeds in 5 % of samples.
 
     Johnstone (2008, Annals of Statistics 36, 2638-2716), for the largest root of two Wishart matrices. With
-    infinite degrees of freedom it is the edge of Marchenko and Pastur with the margin of Johnstone (2001).
+    infinite degrees of freedom it is the Marchenko-Pastur edge with the margin of Johnstone (2001).
     """
-    # With levels of two or three rows the covariance that whitens is itself noisy, and the edge of 2001,
-    # which takes it as known, lets noise through nearly always.
-    # test_noise_stays_below_the_edge_with_two_rows_a_level guards this.
+    # With two or three rows per level the whitening covariance is itself noisy. The edge of 2001 treats it as
+    # known and nearly always lets noise through (test_noise_stays_below_the_edge_with_two_rows_per_level).
     dof = max(dof, n_columns + 1.0)
     total = dof + n_rows - 1
     narrow = 2 * np.arcsin(np.sqrt((min(n_rows, n_columns) - 0.5) / total))
@@ -153,14 +149,13 @@ def _noise_edge(n_rows: int, n_columns: int, dof: float) -> float:
     return float(dof * np.exp(centre + TRACY_WIDOM_95 * spread))
 
 
-def _split_by_noise(
-    mean: NDArray[np.float64], within_covariance: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Coordinates of the means in whitened directions, and in directions without noise, of size at most 1."""
+def _split_by_noise(mean: Floats, within_covariance: Floats) -> tuple[Floats, Floats]:
+    """Coordinates of the means in whitened directions, and, scaled to at most 1, in noise-free ones."""
     sd = np.sqrt(np.maximum(np.diagonal(within_covariance), 0.0))
     size = np.abs(mean).max(axis=0, initial=0.0)
-    # Relative to the mean: a covariate that is constant within levels may keep a spread of rounding, and to
-    # divide by that can overflow. test_a_constant_far_from_zero_is_one_component_whatever_its_rounding.
+    # Relative to the mean: a covariate that is constant within levels may have a tiny standard deviation from
+    # rounding, and dividing by it can overflow
+    # (test_rounding_of_a_constant_far_from_zero_is_not_a_component).
     constant = sd <= 1e-10 * size
     scaled = mean[:, ~constant] / sd[~constant]
     correlation = within_covariance[np.ix_(~constant, ~constant)] / np.outer(sd[~constant], sd[~constant])
@@ -171,18 +166,18 @@ def _split_by_noise(
     return whitened, np.hstack([mean[:, constant] / np.maximum(size[constant], 1e-300), collinear])
 
 
-def _column_basis(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Orthonormal basis, (n_rows, rank), of the columns of a matrix whose entries are 1 at most."""
+def _column_basis(matrix: Floats) -> Floats:
+    """Orthonormal basis, (n_rows, rank), of the columns of a matrix whose entries are at most 1."""
     left, values, _ = np.linalg.svd(matrix, full_matrices=False)
     return left[:, values > 1e-8]
 
 
-def _numerical_rank(singular_values: NDArray[np.float64], dimension: int) -> int:
-    """Count singular values above rounding."""
+def _numerical_rank(singular_values: Floats, dimension: int) -> int:
+    """Count the singular values above rounding error."""
     threshold = singular_values.max(initial=0.0) * dimension * np.finfo(np.float64).eps
     return int(np.count_nonzero(singular_values > threshold))
 
 
-def _padded(columns: NDArray[np.float64], n_columns: int) -> NDArray[np.float64]:
-    """Columns followed by zeros, (n_rows, n_columns)."""
+def _padded(columns: Floats, n_columns: int) -> Floats:
+    """The columns, followed by columns of zeros, (n_rows, n_columns)."""
     return np.pad(columns, ((0, 0), (0, n_columns - columns.shape[1])))

@@ -1,10 +1,11 @@
-"""Hidden states: a normal mixture whose shares differ by level, fitted by EM in blocks of rows.
+"""Hidden states: a Gaussian mixture whose shares differ by level, fitted by EM in blocks of rows.
 
-    X | L=l ~ N(μ_l, Σ),   L | G=g ~ ψ_g,   and, where a target joins,   Y | X=x, L=l ~ expert l
+    X | L=l ~ N(μ_l, Σ),   L | G=g ~ ψ_g,   and, with a target,   Y | X=x, L=l ~ expert l
 
-The criterion is the log-likelihood of the rows given their levels, plus priors that keep every step defined:
-ψ_g is drawn to the common shares π as by `concentration` made-up rows a level, μ_l to the overall mean as by
-a tenth of a row, Σ to the identity as by a few rows. Each round of EM raises it, by a few matrix products.
+The criterion is the log-likelihood of the rows given their levels plus log-priors, which keep every step well
+defined. In terms of pseudo-rows, ψ_g is shrunk towards the common shares π by `concentration` rows per level,
+μ_l towards the overall mean by a tenth of a row, and Σ towards the identity by three rows. An iteration of EM
+takes a few matrix products and never lowers the criterion.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from sufrep.solvers.experts import Experts, ExpertSums
     from sufrep.solvers.multinomial import RowBlocks
 
-_BLOCK = 32_768  # rows whose posteriors are held at a time
-_MEAN_WEIGHT = 0.1  # rows at the overall mean that each state's mean is drawn by
-_COVARIANCE_WEIGHT = 3.0  # rows with identity covariance
+_BLOCK = 32_768  # rows whose responsibilities are held at a time
+_MEAN_WEIGHT = 0.1  # pseudo-rows at the overall mean, for each state
+_COVARIANCE_WEIGHT = 3.0  # pseudo-rows with identity covariance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,18 +38,19 @@ class Mixture:
     Attributes
     ----------
     center : ndarray, shape (p,)
-        Overall mean of the rows; `means` count from it.
+        Overall mean of the rows.
     means : ndarray, shape (n_states, p)
+        μ_l, relative to `center`.
     covariance : ndarray, shape (p, p)
         Σ, the same in all states.
     shares : ndarray, shape (n_levels, n_states)
         ψ, the probabilities of the states in each level.
     prior : ndarray, shape (n_states,)
-        π, those of a level without rows.
+        π, the probabilities of the states in a level without rows.
     experts : Experts or None
         How the target depends on the row in each state.
     objective : ndarray, shape (n_iter,)
-        The criterion after each round; it never falls.
+        The criterion after each iteration; it never falls.
     converged : bool
     """
 
@@ -67,7 +69,7 @@ class Mixture:
         return len(self.prior)
 
     def log_joint(self, rows: Floats, shares: Floats) -> Floats:
-        """Log ψ_l + log P(x|l) without what all states share; (n, n_states)."""
+        """Return log ψ_l + log P(x|l) up to a term that is the same for all states; (n, n_states)."""
         weights = cho_solve(cho_factor(self.covariance), self.means.T)
         offset = (self.means.T * weights).sum(axis=0) / 2
         return np.asarray((rows - self.center) @ weights - offset + np.log(np.maximum(shares, 1e-300)))
@@ -80,8 +82,8 @@ class Mixture:
     def log_density(self, rows: Floats, shares: Floats) -> Floats:
         """Log P(X=x | G=g) of each row; (n,)."""
         factor = cho_factor(self.covariance, lower=True)
-        apart = rows - self.center
-        common = (apart * cho_solve(factor, apart.T).T).sum(axis=1) + rows.shape[1] * np.log(2 * np.pi)
+        centered = rows - self.center
+        common = (centered * cho_solve(factor, centered.T).T).sum(axis=1) + rows.shape[1] * np.log(2 * np.pi)
         common += 2 * np.log(np.diag(factor[0])).sum()
         return np.asarray(logsumexp(self.log_joint(rows, shares), axis=1) - common / 2)
 
@@ -97,33 +99,11 @@ class Mixture:
         )
 
     def aligned(self, reference: Mixture) -> Mixture:
-        """The same mixture, its states named as those of the reference that they are nearest to."""
-        weights = cho_solve(cho_factor(reference.covariance), np.eye(len(reference.center)))
-        apart = (self.means + self.center)[:, None] - (reference.means + reference.center)
-        distance = np.einsum("abi,ij,abj->ab", apart, weights, apart)
+        """The same mixture, its states matched to the nearest ones of a reference (Hungarian algorithm)."""
+        precision = cho_solve(cho_factor(reference.covariance), np.eye(len(reference.center)))
+        difference = (self.means + self.center)[:, None] - (reference.means + reference.center)
+        distance = np.einsum("abi,ij,abj->ab", difference, precision, difference)
         return self.reordered(linear_sum_assignment(distance.T)[1])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sums:
-    """What one pass over the rows leaves: all that the next parameters depend on.
-
-    Attributes
-    ----------
-    state_weight : ndarray, shape (n_states,)
-    state_total : ndarray, shape (n_states, p)
-        Sums of the centred rows, weighted by their posteriors.
-    level_state : ndarray, shape (n_levels, n_states)
-    log_likelihood : float
-        Of the rows given their levels, without the part that only Σ governs.
-    experts : ExpertSums or None
-    """
-
-    state_weight: Floats
-    state_total: Floats
-    level_state: Floats
-    log_likelihood: float
-    experts: ExpertSums | None
 
 
 def fit_mixture(
@@ -137,7 +117,7 @@ def fit_mixture(
     max_iter: int = 500,
     tol: float = 1e-6,
 ) -> Mixture:
-    """Fit by EM from a start.
+    """Fit by EM from initial parameters.
 
     Parameters
     ----------
@@ -146,15 +126,15 @@ def fit_mixture(
     codes : ndarray of int, shape (n,)
         Position of each row's level in the shares of `start`.
     start : Mixture
-        With experts if and only if there is a target.
+        Initial parameters, with experts if and only if there is a target.
     weights : ndarray, shape (n,), optional
-        Frequencies.
+        Frequency weights.
     target : ndarray, shape (n,), optional
     concentration : float, default=1.0
-        Made-up rows of each level that are spread over the states as the prior says.
+        Pseudo-rows of each level, distributed over the states as the prior.
     max_iter : int, default=500
     tol : float, default=1e-6
-        Stop when a round raises the criterion by less than this for each row.
+        Converged when an iteration raises the criterion by less than this per row.
 
     Returns
     -------
@@ -164,12 +144,12 @@ def fit_mixture(
     level_weight = np.bincount(codes, weights, minlength=len(start.shares)).astype(np.float64)
     mixture, history, converged = start, [], False
     for _ in range(max_iter):
-        sums = _sweep(rows, codes, mixture, weights, target)
+        sums = _e_step(rows, codes, mixture, weights, target)
         history.append(_criterion(mixture, sums, scatter, total, concentration))
         if len(history) > 1 and history[-1] - history[-2] < tol * total:
             converged = True
             break
-        mixture = _update(mixture, sums, scatter, total, level_weight, concentration)
+        mixture = _m_step(mixture, sums, scatter, total, level_weight, concentration)
     return replace(mixture, objective=np.array(history), converged=converged)
 
 
@@ -182,75 +162,100 @@ def fit_with_target(
     weights: Floats | None = None,
     **options: Any,
 ) -> Mixture:
-    """Run EM with experts twice: how alike they are is estimated from the first fit, and used in the second.
+    """Run EM with experts twice: the first fit estimates their prior (empirical Bayes), the second uses it.
 
-    Parameters are those of `fit_mixture`, `start` with experts. Criterion and convergence are those of the
-    second fit.
+    Parameters are those of `fit_mixture`, and `start` has experts. The criterion and convergence are those of
+    the second fit.
     """
     first = fit_mixture(rows, codes, start, weights=weights, target=target, **options)
-    sums = _sweep(rows, codes, first, weights, target)
+    sums = _e_step(rows, codes, first, weights, target)
     assert first.experts is not None
     assert sums.experts is not None
     experts = first.experts.calibrated(sums.experts)
     if experts is first.experts:
         return first
-    again = replace(first, experts=experts)
-    return fit_mixture(rows, codes, again, weights=weights, target=target, **options)
+    second = replace(first, experts=experts)
+    return fit_mixture(rows, codes, second, weights=weights, target=target, **options)
 
 
 def posteriors(mixture: Mixture, rows: RowBlocks | Floats, shares: Floats) -> Floats:
-    """P(L | x, g) of rows whose levels have the given shares, a block at a time; (n, n_states)."""
+    """P(L | x, g) of rows whose levels have the given shares, computed in blocks; (n, n_states)."""
     result = np.empty_like(shares)
     for part in _blocks(len(shares)):
         result[part] = mixture.posterior(rows[part], shares[part])
     return result
 
 
-def _sweep(
+@dataclass(frozen=True, slots=True, eq=False)
+class _ExpectedSums:
+    """Expected sufficient statistics from an E-step.
+
+    Attributes
+    ----------
+    state_weight : ndarray, shape (n_states,)
+        Sums of the responsibilities.
+    state_total : ndarray, shape (n_states, p)
+        Sums of the centered rows, weighted by the responsibilities.
+    level_state : ndarray, shape (n_levels, n_states)
+        Sums of the responsibilities by level.
+    log_likelihood : float
+        Of the rows given their levels, up to a term that depends on Σ only.
+    experts : ExpertSums or None
+    """
+
+    state_weight: Floats
+    state_total: Floats
+    level_state: Floats
+    log_likelihood: float
+    experts: ExpertSums | None
+
+
+def _e_step(
     rows: RowBlocks | Floats, codes: Codes, mixture: Mixture, weights: Floats | None, target: Array | None
-) -> Sums:
-    """The E-step, a block of rows at a time."""
+) -> _ExpectedSums:
+    """Expected sufficient statistics, summed over blocks of rows."""
     n_levels, n_states = mixture.shares.shape
     weight, total = np.zeros(n_states), np.zeros_like(mixture.means)
     level_state, log_likelihood = np.zeros((n_levels, n_states)), 0.0
-    experts = None if mixture.experts is None else mixture.experts.no_sums()
+    experts = None if mixture.experts is None else mixture.experts.empty_sums()
     for part in _blocks(len(codes)):
         block = rows[part]
+        centered = block - mixture.center
         joint = mixture.log_joint(block, mixture.shares[codes[part]])
         if experts is not None and mixture.experts is not None and target is not None:
-            joint += mixture.experts.log_density(block - mixture.center, target[part])
-        each = logsumexp(joint, axis=1)
-        posterior = np.exp(joint - each[:, None])
+            joint += mixture.experts.log_density(centered, target[part])
+        log_density = logsumexp(joint, axis=1)
+        responsibilities = np.exp(joint - log_density[:, None])
         if weights is not None:
-            posterior *= weights[part, None]
-            each = each * weights[part]
-        log_likelihood += float(each.sum())
-        weight += posterior.sum(axis=0)
-        total += posterior.T @ (block - mixture.center)
+            responsibilities *= weights[part, None]
+            log_density = log_density * weights[part]
+        log_likelihood += float(log_density.sum())
+        weight += responsibilities.sum(axis=0)
+        total += responsibilities.T @ centered
         ones = np.ones(len(block))
         index = (codes[part], np.arange(len(block)))
-        level_state += sparse.csr_array((ones, index), shape=(n_levels, len(block))) @ posterior
+        level_state += sparse.csr_array((ones, index), shape=(n_levels, len(block))) @ responsibilities
         if experts is not None and target is not None:
-            experts.add(block - mixture.center, posterior, target[part])
-    return Sums(weight, total, level_state, log_likelihood, experts)
+            experts.add(centered, responsibilities, target[part])
+    return _ExpectedSums(weight, total, level_state, log_likelihood, experts)
 
 
-def _update(
+def _m_step(
     mixture: Mixture,
-    sums: Sums,
+    sums: _ExpectedSums,
     scatter: Floats,
     total: float,
     level_weight: Floats,
     concentration: float,
 ) -> Mixture:
-    """The M-step: every parameter at its best, given the posteriors (π given the new ψ)."""
+    """Parameters that maximise the expected criterion given the responsibilities (π given the new ψ)."""
     n_states, p = mixture.means.shape
-    drawn = sums.state_weight + _MEAN_WEIGHT
-    means = sums.state_total / drawn[:, None]
-    within = scatter - (means * drawn[:, None]).T @ means + _COVARIANCE_WEIGHT * np.eye(p)
+    size = sums.state_weight + _MEAN_WEIGHT
+    means = sums.state_total / size[:, None]
+    within = scatter - (means * size[:, None]).T @ means + _COVARIANCE_WEIGHT * np.eye(p)
     shares = sums.level_state + concentration * mixture.prior
     shares /= (level_weight + concentration)[:, None]
-    # The prior that makes −Σ_g KL(π ‖ ψ_g) largest is the geometric mean of the shares.
+    # The π that maximises −Σ_g KL(π ‖ ψ_g) is the normalised geometric mean of the shares.
     logs = np.log(np.maximum(shares, 1e-300)).mean(axis=0)
     prior = np.exp(logs - logsumexp(logs))
     experts = mixture.experts
@@ -266,12 +271,14 @@ def _update(
     )
 
 
-def _criterion(mixture: Mixture, sums: Sums, scatter: Floats, total: float, concentration: float) -> float:
-    """Log-likelihood plus log-priors, at the parameters that the sums were made with."""
+def _criterion(
+    mixture: Mixture, sums: _ExpectedSums, scatter: Floats, total: float, concentration: float
+) -> float:
+    """Log-likelihood plus log-priors, at the parameters that the sums were computed with."""
     factor = cho_factor(mixture.covariance, lower=True)
     log_determinant = 2 * np.log(np.diag(factor[0])).sum()
-    drawn = _MEAN_WEIGHT * mixture.means.T @ mixture.means + _COVARIANCE_WEIGHT * np.eye(len(scatter))
-    quadratic = np.trace(cho_solve(factor, scatter + drawn))
+    prior = _MEAN_WEIGHT * mixture.means.T @ mixture.means + _COVARIANCE_WEIGHT * np.eye(len(scatter))
+    quadratic = np.trace(cho_solve(factor, scatter + prior))
     size = total + mixture.n_states + _COVARIANCE_WEIGHT
     log_ratio = np.log(np.maximum(mixture.shares, 1e-300)) - np.log(mixture.prior)
     shares = concentration * (log_ratio @ mixture.prior).sum()
@@ -283,10 +290,10 @@ def _scatter(rows: RowBlocks | Floats, weights: Floats | None, center: Floats) -
     """Σ w (x − center)(x − center)ᵀ over all rows, and the total weight."""
     scatter, total = np.zeros((rows.shape[1], rows.shape[1])), 0.0
     for part in _blocks(len(rows)):
-        apart = rows[part] - center
-        weighted = apart if weights is None else apart * weights[part, None]
-        scatter += weighted.T @ apart
-        total += len(apart) if weights is None else float(weights[part].sum())
+        centered = rows[part] - center
+        weighted = centered if weights is None else centered * weights[part, None]
+        scatter += weighted.T @ centered
+        total += len(centered) if weights is None else float(weights[part].sum())
     return scatter, total
 
 

@@ -1,4 +1,4 @@
-"""Multinomial logit with a ridge penalty: L-BFGS from a good guess of the curvature."""
+"""Multinomial logit with a ridge penalty, by L-BFGS with an approximate Hessian."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Floats
 
-_BLOCK = 2**18  # rows times levels of a block: one or two megabytes, which stay in the cache of a core
-_LARGE = 4_000_000  # rows times levels from which single precision pays
-_MEASURED_AT = 20  # steps; measuring the curvature then saves up to two thirds, earlier it misleads
+_BLOCK = 2**18  # rows times levels of a block: one or two megabytes, which fit the cache of a core
+_LARGE = 4_000_000  # rows times levels above which single precision is faster
+# Iteration at which the curvature is recomputed. This saves up to two thirds of the iterations; at an earlier
+# point the curvature is misleading.
+_CURVATURE_AT = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +33,7 @@ class MultinomialFit:
     objective : float
     n_iter : int
     converged : bool
-        Whether the gradient became as small as asked, or nearly so and rounding stopped it.
+        Whether the gradient met the tolerance, or came close to it before rounding stopped the descent.
     """
 
     intercepts: Floats
@@ -42,7 +44,7 @@ class MultinomialFit:
 
 
 class RowBlocks(Protocol):
-    """Rows (n, n_covariates) in double precision that need not be held: a slice of them is an array."""
+    """Rows (n, n_covariates) in double precision that need not be in memory: a slice of them is an array."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,27 +78,28 @@ def fit_multinomial(
     ----------
     rows : ndarray or RowBlocks of shape (n, n_covariates)
     codes : ndarray of shape (n,)
-        Level of each row, in [0, n_levels). Every level has a row.
+        Level of each row, in [0, n_levels). Every level has at least one row.
     n_levels : int
     penalty : float
-        Not negative. Intercepts are free of it. At 0, levels that covariates set apart have no solution.
+        Not negative. Intercepts are not penalised. At 0 there is no solution if the covariates separate the
+        levels.
     scale : ndarray of shape (n_covariates,), optional
         Positive. The slopes penalised are those of covariates divided by ``scale``.
     weights : ndarray of shape (n,), optional
     start : MultinomialFit, optional
-        Where to start, such as the fit for a penalty nearby.
+        Initial values, such as the fit for a similar penalty.
     tol : float, optional
-        Stop at a gradient g with gᵀH⁻¹g, about twice what the criterion can still fall, of at most tol²·Σw.
-        By default 1e-10; in single precision 1e-5, which as a rule leaves less than 1e-8 of the criterion.
+        Stop when gᵀH⁻¹g, about twice the distance of the criterion from its minimum, is at most tol²·Σw.
+        The default is 1e-10; in single precision 1e-5, which usually leaves less than 1e-8 of the criterion.
     max_iter : int
     single_precision : bool, optional
-        Do most iterations on a copy of the rows in single precision. The last use the rows given, and meet
-        ``tol`` in double precision. By default so if rows times levels are many.
+        Do most iterations on a copy of the rows in single precision. The last ones use the original rows and
+        meet ``tol`` in double precision. By default, if rows times levels exceed four million.
     """
     single = len(rows) * n_levels > _LARGE if single_precision is None else single_precision
     limit = (1e-5 if single else 1e-10) if tol is None else tol
-    # BLAS takes up to a hundred times as long to share a small product with a core that is busy elsewhere.
-    # So a product gets one thread, and the threads get blocks of rows.
+    # A small product in multi-threaded BLAS takes up to a hundred times as long if another core is busy.
+    # So each product gets one thread, and the blocks of rows are shared among threads.
     blas = ThreadpoolController().select(user_api="blas")
     n_threads = max([1, *(library["num_threads"] for library in blas.info())])
     with blas.limit(limits=1):
@@ -104,17 +107,17 @@ def fit_multinomial(
         scale = np.ones(rows.shape[1]) if scale is None else scale
         if not single:
             rows = rows[:]
-        loss = _find_loss(rows, codes, n_levels, weights, scale, penalty, n_threads)
-        search = _Search(loss, start)
+        loss = _build_loss(rows, codes, n_levels, weights, scale, penalty, n_threads)
+        descent = _LBFGS(loss, start)
         if single:
-            search.descend(loss.in_single_precision(), max(limit, 1e-5), max_iter)
-        converged = search.descend(loss, limit, max_iter)
-    slopes = search.point[:, :-1] @ loss.lift.T
-    intercepts = search.point[:, -1] - slopes @ loss.centre
-    return MultinomialFit(intercepts - intercepts.mean(), slopes, search.value, search.n_iter, converged)
+            descent.run(loss.in_single_precision(), max(limit, 1e-5), max_iter)
+        converged = descent.run(loss, limit, max_iter)
+    slopes = descent.point[:, :-1] @ loss.lift.T
+    intercepts = descent.point[:, -1] - slopes @ loss.center
+    return MultinomialFit(intercepts - intercepts.mean(), slopes, descent.value, descent.n_iter, converged)
 
 
-def _find_loss(
+def _build_loss(
     rows: Floats | RowBlocks,
     codes: Codes,
     n_levels: int,
@@ -124,33 +127,33 @@ def _find_loss(
     n_threads: int,
 ) -> _Loss:
     n, p = rows.shape
-    centre = np.sum([weights[part] @ rows[part] for part in _blocks(0, n, p)], axis=0) / weights.sum()
-    variance, axes = _principal_axes(rows, centre, scale, weights)
+    center = np.sum([weights[part] @ rows[part] for part in _blocks(0, n, p)], axis=0) / weights.sum()
+    variance, axes = _principal_axes(rows, center, scale, weights)
     if penalty == 0:
-        # Nothing would hold slopes along which no row varies: test_collinear_covariates_without_a_penalty.
+        # Slopes along axes without variance are not identified (test_collinear_covariates_without_a_penalty).
         kept = variance > 1e-13 * variance.max(initial=0.0)
         variance, axes = variance[kept], axes[:, kept]
     lift, sums = axes / scale[:, None], np.zeros((n_levels, p))
     for part in _blocks(0, n, p):
-        weighted = (rows[part] - centre) * weights[part, None]
+        weighted = (rows[part] - center) * weights[part, None]
         for j, values in enumerate(weighted.T):
             sums[:, j] += np.bincount(codes[part], values, n_levels)
     observed = np.column_stack([sums @ lift, np.bincount(codes, weights, n_levels)])
-    return _Loss(rows, weights, centre, lift, variance, observed, np.zeros(len(rows)), penalty, n_threads)
+    return _Loss(rows, weights, center, lift, variance, observed, np.zeros(len(rows)), penalty, n_threads)
 
 
 def _principal_axes(
-    rows: Floats | RowBlocks, centre: Floats, scale: Floats, weights: Floats
+    rows: Floats | RowBlocks, center: Floats, scale: Floats, weights: Floats
 ) -> tuple[Floats, Floats]:
-    """Variances of the rows in units of ``scale``, (n_axes,), and orthonormal axes (n_covariates, n_axes)."""
+    """Variances (n_axes,) and axes (n_covariates, n_axes) of the principal components of the scaled rows."""
     n, p = rows.shape
     if p > n:
         root = np.sqrt(weights / weights.sum())[:, None]
-        _, lengths, axes = np.linalg.svd(root * (rows[:] - centre) / scale, full_matrices=False)
+        _, lengths, axes = np.linalg.svd(root * (rows[:] - center) / scale, full_matrices=False)
         return lengths**2, axes.T
     scatter = np.zeros((p, p))
     for part in _blocks(0, n, p):
-        block = (rows[part] - centre) / scale
+        block = (rows[part] - center) / scale
         scatter += block.T @ (block * weights[part, None])
     variance, axes = np.linalg.eigh(scatter / weights.sum())
     return np.maximum(variance, 0.0), axes
@@ -163,46 +166,51 @@ def _blocks(begin: int, end: int, width: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loss:
-    """The criterion in coordinates that make covariates uncorrelated and leave the penalty a sum of squares.
+    """The criterion in coordinates where covariates are uncorrelated and the penalty is a sum of squares.
 
-    A point (n_levels, n_axes + 1) holds slopes along the principal axes of the scaled rows, and last the
-    intercepts at their centre. Scores s = a + Bx of a row give probabilities exp(s − L), L = log Σ exp(s).
-    They are computed less the L of the evaluation before, which comes free with the product, keeps exp from
-    overflow as the usual maximum does, and saves two passes over rows times levels.
+    A point (n_levels, n_axes + 1) holds the slopes along the principal axes of the scaled rows and, in the
+    last column, the intercepts at their center. The scores s = a + Bx of a row give the probabilities exp(s −
+    L), L = log Σ exp(s). The L of the previous evaluation is subtracted from the scores before exp: it is
+    part of the matrix product, prevents overflow as the usual maximum does, and saves two passes over rows
+    times levels.
     """
 
-    rows: Array | RowBlocks  # (n, n_columns), whose precision is that of all large arrays
+    rows: Array | RowBlocks  # (n, n_columns); all large arrays have its precision
     weights: Floats  # (n,)
-    centre: Floats  # (n_columns,)
-    lift: Floats  # (n_columns, n_axes): rows less the centre, times this, are rows along the axes
+    center: Floats  # (n_columns,)
+    lift: Floats  # (n_columns, n_axes): multiplied with centered rows, gives their coordinates on the axes
     variance: Floats  # (n_axes,)
-    observed: Floats  # (n_levels, n_axes + 1): sums over the rows of a level, and last its weight
-    before: Floats  # (n,): L of the evaluation before
+    observed: Floats  # (n_levels, n_axes + 1): sums over the rows of a level and, last, its weight
+    previous: Floats  # (n,): L of the previous evaluation
     penalty: float
     n_threads: int
 
     def in_single_precision(self) -> _Loss:
-        """Hold the rows along the axes: in this precision, far or correlated columns would lose too much."""
+        """The same loss on a copy of the rows in single precision.
+
+        The copy holds coordinates on the axes: columns that are far from zero or correlated would lose too
+        many digits.
+        """
         rows = np.empty((len(self.rows), len(self.variance)), np.float32)
         for part in _blocks(0, len(rows), rows.shape[1]):
-            rows[part] = (self.rows[part] - self.centre) @ self.lift
-        return replace(self, rows=rows, centre=np.zeros(rows.shape[1]), lift=np.eye(rows.shape[1]))
+            rows[part] = (self.rows[part] - self.center) @ self.lift
+        return replace(self, rows=rows, center=np.zeros(rows.shape[1]), lift=np.eye(rows.shape[1]))
 
     def __call__(self, point: Floats) -> tuple[float, Floats]:
-        """Criterion and its gradient (n_levels, n_axes + 1)."""
+        """The criterion and its gradient (n_levels, n_axes + 1)."""
 
         def expected(part: slice, left: Array, powers: Array, sums: Array) -> Array:
             left *= (self.weights[part] / sums)[:, None]
             return left[:, :-1].T @ powers
 
         slopes, totals = point[:, :-1], self._sum(expected, point)
-        value = self.weights @ self.before - np.vdot(self.observed, point)
+        value = self.weights @ self.previous - np.vdot(self.observed, point)
         gradient = np.column_stack([totals[:-1].T @ self.lift, totals[-1]]) - self.observed
         gradient[:, :-1] += self.penalty * slopes
         return float(value + self.penalty / 2 * np.vdot(slopes, slopes)), gradient
 
     def curvature(self, point: Floats) -> tuple[Floats, Floats, Floats]:
-        """Mean of the rows weighted by w p(1 − p), and second derivatives about it, as `_Search` has them."""
+        """Curvature in the form of `_LBFGS`; the centers are means of the rows weighted by w p(1 − p)."""
 
         def moments(part: slice, left: Array, powers: Array, sums: Array) -> Array:
             powers /= sums[:, None]
@@ -218,7 +226,7 @@ class _Loss:
         return (sums / intercepts).T, slopes.T + self.penalty, intercepts
 
     def _sum(self, task: Callable[..., Array], point: Floats) -> Floats:
-        """Sum of a task over blocks of rows, in double precision; threads share the blocks."""
+        """Sum of a function over blocks of rows, in double precision; the blocks are shared among threads."""
         right = [self.lift @ point[:, :-1].T, point[:, -1:].T, np.ones((1, len(point)))]
         cast = np.vstack(right, dtype=self.rows.dtype, casting="same_kind")
 
@@ -234,26 +242,27 @@ class _Loss:
             return sum(run(work, ends[:-1], ends[1:]), start=np.zeros(()))
 
     def _block(self, part: slice, right: Array) -> tuple[slice, Array, Array, Array]:
-        """Rows beside ones and −L; exp of the scores less L; its sum over levels."""
+        """Rows with columns 1 and −L appended; exp of the scores minus L; its sum over the levels."""
         left = np.empty((part.stop - part.start, len(right)), right.dtype)
-        left[:, :-2], left[:, -2], left[:, -1] = self.rows[part] - self.centre, 1.0, -self.before[part]
+        left[:, :-2], left[:, -2], left[:, -1] = self.rows[part] - self.center, 1.0, -self.previous[part]
         for _ in range(2):
             powers = left @ right
             sums = np.exp(powers, out=powers) @ right[-1]
             if sums.min() > 1e-15 and sums.max() < 1e15:
                 break
-            # The point is far from the one before: test_a_start_far_away_overflows_nothing.
+            # The point is far from the previous one (test_a_start_far_away_does_not_overflow).
             left[:, -1] = -(left[:, :-1] @ right[:-1]).max(axis=1)
-        self.before[part] = np.log(sums) - left[:, -1]
+        self.previous[part] = np.log(sums) - left[:, -1]
         return part, left, powers, sums
 
 
-class _Search:
-    """L-BFGS, which starts without slopes, and keeps what it learnt when the precision changes.
+class _LBFGS:
+    """L-BFGS, started at zero slopes, which keeps its state when the precision changes.
 
-    Its curvature is that of independent levels and axes: centres (n_levels, n_axes), second derivatives in
-    the slopes (n_levels, n_axes), and in the intercepts at the centres (n_levels,). A centre is the mean of
-    rows weighted by their probability of the level: at that of all rows, it takes twice as many steps.
+    The initial Hessian treats levels and axes as independent. It consists of centers (n_levels, n_axes),
+    second derivatives in the slopes (n_levels, n_axes), and in the intercepts at the centers (n_levels,). The
+    center of a level is the mean of the rows weighted by their probability of the level; the overall mean
+    instead would take twice as many steps.
     """
 
     def __init__(self, loss: _Loss, start: MultinomialFit | None) -> None:
@@ -264,15 +273,15 @@ class _Search:
         self.point = np.column_stack([np.zeros(means.shape), np.log(weight / weight.sum())])
         if start is not None:
             point = np.column_stack([start.slopes @ np.linalg.pinv(loss.lift).T, start.intercepts])
-            point[:, -1] += start.slopes @ loss.centre
+            point[:, -1] += start.slopes @ loss.center
             self.point = point - point.mean(axis=0)
 
-    def descend(self, loss: _Loss, tol: float, max_iter: int) -> bool:
-        """Go to where the gradient is small; whether it became so."""
+    def run(self, loss: _Loss, tol: float, max_iter: int) -> bool:
+        """Iterate until the gradient meets the tolerance; return whether it does."""
         self.value, self.gradient = loss(self.point)
         limit = tol**2 * loss.weights.sum()
         while (left := np.vdot(self.gradient, self._solve(self.gradient))) > limit and self.n_iter < max_iter:
-            if self.n_iter == _MEASURED_AT:
+            if self.n_iter == _CURVATURE_AT:
                 self.curvature = loss.curvature(self.point)
             if not self._step(loss, self._direction()):
                 if not self.pairs:
@@ -281,7 +290,7 @@ class _Search:
         return bool(left <= limit)
 
     def _step(self, loss: _Loss, direction: Floats) -> bool:
-        """Go to where the criterion is no higher and less steep; whether rounding lets it."""
+        """Line search for a lower and flatter point; return whether one was found."""
         rounding = 8 * np.finfo(loss.rows.dtype).eps * np.vdot(np.abs(loss.observed), 1 + np.abs(self.point))
         slope = low_slope = float(np.vdot(self.gradient, direction))
         step, low, high, high_slope = 1.0, 0.0, np.inf, np.nan
@@ -297,13 +306,13 @@ class _Search:
                 low, low_slope = step, new_slope
             else:
                 high, high_slope = step, new_slope
-            # To where the slope would be zero if it were linear; of what is no number, max makes 0.1.
+            # The zero of the slope by linear interpolation; max(0.1, nan) is 0.1.
             share = min(max(0.1, low_slope / (low_slope - high_slope)), 0.9)
             step = 3 * step if high == np.inf else low + (high - low) * share
         return False
 
     def _direction(self) -> Floats:
-        """Minus the gradient, times the inverse Hessian that the last steps suggest."""
+        """Descent direction of L-BFGS (two-loop recursion)."""
         direction, shares = -self.gradient, []
         for step, change in reversed(self.pairs):
             shares.append(np.vdot(step, direction) / np.vdot(step, change))
@@ -317,12 +326,13 @@ class _Search:
         return direction
 
     def _solve(self, gradient: Floats) -> Floats:
-        """Divide by the curvature, among slopes that sum to zero over the levels; (n_levels, n_axes + 1)."""
-        # Slopes that change alike in all levels change no probability. Could their sum leave zero, most steps
-        # would go into the penalty bringing it back: test_ill_scaled_correlated_covariates_take_few_steps.
-        centre, curved, intercept_curved = self.curvature
-        slopes = gradient[:, :-1] - gradient[:, -1:] * centre
+        """Multiply by the inverse of the initial Hessian, on slopes that sum to zero over the levels."""
+        # A change of the slopes that is the same in all levels changes no probability. If their sum could
+        # leave zero, most steps would go into bringing it back
+        # (test_ill_scaled_correlated_covariates_take_few_steps).
+        center, curved, intercept_curved = self.curvature
+        slopes = gradient[:, :-1] - gradient[:, -1:] * center
         slopes = (slopes - slopes.mean(axis=0)) / curved
         slopes -= slopes.mean(axis=0)
-        intercepts = gradient[:, -1] / intercept_curved - (slopes * centre).sum(axis=1)
+        intercepts = gradient[:, -1] / intercept_curved - (slopes * center).sum(axis=1)
         return np.column_stack([slopes, intercepts - intercepts.mean()])

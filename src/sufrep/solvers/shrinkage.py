@@ -1,4 +1,4 @@
-"""Multivariate empirical Bayes: the means of the levels, shrunk as far as they are noise."""
+"""Empirical Bayes estimates of the level means, and the scales of the covariates that they need."""
 
 from __future__ import annotations
 
@@ -7,35 +7,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sufrep.solvers.scales import overall_scale, within_covariance, within_freedom, within_scale
+from sufrep._combine import ratio
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
     from sufrep.moments import GroupMoments
 
-# Added to the within-level variances, relative to the overall ones: covariates that are constant or collinear
-# within levels must not stop the whitening.
+# Added to the within-level variances, relative to the overall ones, so that whitening works with covariates
+# that are constant or collinear within levels.
 _RIDGE = 1e-9
+# Relative size below which a spread is rounding error.
 _ROUNDING = 1e-12
-_BLOCK = 4096  # levels with nulls that are solved for at a time
+# The same for a spread within levels relative to the overall one: level means carry more rounding than
+# values.
+_ROUNDING_WITHIN = 1e-6
+_BLOCK = 4096  # levels with nulls that are solved at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeansPrior:
-    """How the true means of the levels are spread, and how noisy the means of their rows are.
+    """Prior of the true level means, and the noise of the sample means: x̄_g ~ N(ω_g, W/n_g), ω_g ~ N(m, T).
 
     Attributes
     ----------
     center : ndarray, shape (p,)
-        m, the overall mean; what a level without rows gets.
+        m, the overall mean; the posterior mean of a level without rows.
     scale : ndarray, shape (p,)
-        Overall standard deviations; all that follows is in these units.
+        Overall standard deviations. All fields below are in these units.
     within : ndarray, shape (p, p)
         W, the covariance of rows within a level.
     signal : ndarray, shape (p,)
         Variances of the true means along the axes on which W is the identity and T is diagonal, ascending.
     forward, back : ndarray, shape (p, p)
-        To these axes (as a right factor), and back.
+        Change of basis to these axes (multiplied from the right), and its inverse.
     """
 
     center: Floats
@@ -51,26 +55,27 @@ class MeansPrior:
         return np.asarray(self.back.T @ (self.signal[:, None] * self.back))
 
     def posterior(self, mean: Floats, weight: Floats) -> Floats:
-        """M + T(T + W/n)⁻¹(x̄ − m): each axis is shrunk by its share of signal, τ/(τ + 1/n).
+        """Return m + T(T + W/n)⁻¹(x̄ − m): each axis is shrunk by its share of signal, τ/(τ + 1/n).
 
         Parameters
         ----------
         mean : ndarray, shape (k, p)
-            Sample means; NaN counts as the centre.
+            Sample means; NaN is replaced by the center.
         weight : ndarray, shape (k,)
-            Rows behind each.
+            Number of rows behind each mean.
         """
-        apart = np.nan_to_num((mean - self.center) / self.scale)
+        deviation = np.nan_to_num((mean - self.center) / self.scale)
         strength = weight[:, None] * self.signal
         return np.asarray(
-            self.center + (((apart @ self.forward) * (strength / (strength + 1))) @ self.back) * self.scale
+            self.center
+            + (((deviation @ self.forward) * (strength / (strength + 1))) @ self.back) * self.scale
         )
 
     def posterior_with_nulls(self, mean: Floats, observed: Floats) -> Floats:
-        """The same where covariates differ in their number of rows, zero for some.
+        """Posterior means where the number of rows differs by covariate and may be zero.
 
-        V_jk = W_jk / max(n_j, n_k) takes the place of W/n, and T predicts the means that are not there from
-        those that are.
+        V_jk = W_jk / max(n_j, n_k) replaces W/n. Missing means are predicted from the observed ones through
+        T.
 
         Parameters
         ----------
@@ -81,13 +86,15 @@ class MeansPrior:
         for start in range(0, len(mean), _BLOCK):
             part = slice(start, start + _BLOCK)
             count = observed[part]
-            here = count > 0
-            both = here[:, :, None] & here[:, None, :]
+            present = count > 0
+            both = present[:, :, None] & present[:, None, :]
             noise = self.within / np.maximum(np.maximum(count[:, :, None], count[:, None, :]), 1e-300)
-            # Means that are not there get an equation of their own, without a right side.
-            covariance = np.where(both, between + noise, (~here)[:, :, None] * identity) + _RIDGE * identity
-            apart = np.where(here, (mean[part] - self.center) / self.scale, 0.0)
-            solved = np.linalg.solve(covariance, apart[:, :, None])[:, :, 0]
+            # A missing mean gets the equation u = 0, which decouples it from the others.
+            covariance = (
+                np.where(both, between + noise, (~present)[:, :, None] * identity) + _RIDGE * identity
+            )
+            deviation = np.where(present, (mean[part] - self.center) / self.scale, 0.0)
+            solved = np.linalg.solve(covariance, deviation[:, :, None])[:, :, 0]
             values[part] = self.center + self.scale * (solved @ between)
         return values
 
@@ -95,8 +102,9 @@ class MeansPrior:
 def estimate_means_prior(moments: GroupMoments) -> MeansPrior:
     """Estimate m, T and W of x̄_g ~ N(ω_g, W/n_g), ω_g ~ N(m, T).
 
-    T is found by moments: what the spread of the sample means exceeds its noise by, without its negative part
-    (in the metric of W). Where covariates have nulls, each mean counts with the rows that it is made of.
+    T is estimated by the method of moments, as the covariance of the sample means in excess of their noise,
+    projected onto the positive semi-definite matrices in the metric of W. Where covariates have nulls, each
+    mean counts with its own number of rows.
 
     Parameters
     ----------
@@ -104,24 +112,25 @@ def estimate_means_prior(moments: GroupMoments) -> MeansPrior:
         Of order 2.
     """
     scale, center = overall_scale(moments), moments.overall_mean()
-    apart = np.where(moments.observed > 0, moments.mean - center, 0.0) / scale
-    within = _within(moments, scale)
-    to_white = _whitening(within)
-    signal, axes = np.linalg.eigh(to_white.T @ _excess(apart, moments.observed, within) @ to_white)
-    forward = to_white @ axes
+    deviation = np.where(moments.observed > 0, moments.mean - center, 0.0) / scale
+    within = _scaled_within_covariance(moments, scale)
+    whitening = _whitening(within)
+    excess = _excess_covariance(deviation, moments.observed, within)
+    signal, axes = np.linalg.eigh(whitening.T @ excess @ whitening)
+    forward = whitening @ axes
     return MeansPrior(center, scale, within, np.maximum(signal, 0.0), forward, np.linalg.inv(forward))
 
 
 def shrink_means(moments: GroupMoments, prior: MeansPrior) -> Floats:
     """Posterior means E[ω_g | data] of the levels; (n_levels, p).
 
-    Small levels and directions of little signal are shrunk at once.
+    The shrinkage is strong in small levels and in directions with little signal.
     """
     return posterior_means(prior, moments.mean, moments.observed, moments.weight)
 
 
 def shrink_each(moments: GroupMoments) -> tuple[Floats, Floats]:
-    """Posterior means with every covariate shrunk by itself, and their centre; (n_levels, p) and (p,)."""
+    """Posterior means with a separate prior for each covariate, and their center; (n_levels, p) and (p,)."""
     parts = [moments.select([j]) for j in range(len(moments.covariates))]
     priors = [estimate_means_prior(part) for part in parts]
     values = [shrink_means(part, prior) for part, prior in zip(parts, priors, strict=True)]
@@ -129,7 +138,7 @@ def shrink_each(moments: GroupMoments) -> tuple[Floats, Floats]:
 
 
 def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: Floats) -> Floats:
-    """Posterior means of levels, with nulls or without; (k, p).
+    """Posterior means of levels, with or without nulls; (k, p).
 
     Parameters
     ----------
@@ -137,9 +146,9 @@ def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: F
     mean : ndarray, shape (k, p)
         Sample means; NaN where no row has the covariate.
     observed : ndarray, shape (k, p)
-        Rows that have it.
+        Number of rows that have the covariate.
     weight : ndarray, shape (k,)
-        All rows.
+        Number of all rows.
     """
     values = prior.posterior(mean, weight)
     partial = (observed < weight[:, None] * (1 - 1e-12)).any(axis=1)
@@ -147,20 +156,52 @@ def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: F
     return values
 
 
-def _within(moments: GroupMoments, scale: Floats) -> Floats:
-    """Covariance within levels, in units of `scale`; spreads from all values, the rest from complete rows."""
+def overall_scale(moments: GroupMoments) -> Floats:
+    """Standard deviation of each covariate over all rows, 1 for a constant; (p,)."""
+    squares = moments.require_order_two().squares
+    deviation = np.where(moments.observed > 0, moments.mean - moments.overall_mean(), 0.0)
+    total = (squares + moments.observed * deviation**2).sum(axis=0)
+    scale = np.sqrt(ratio(total, moments.observed.sum(axis=0)))
+    size = np.abs(moments.overall_mean())
+    return np.where(scale > _ROUNDING * size, scale, 1.0)
+
+
+def within_scale(moments: GroupMoments) -> Floats:
+    """Pooled standard deviation within levels, or the overall one of a covariate constant in them; (p,)."""
+    squares = moments.require_order_two().squares
+    freedom = np.maximum(moments.observed - 1, 0.0).sum(axis=0)
+    scale = np.sqrt(ratio(squares.sum(axis=0), freedom))
+    overall = overall_scale(moments)
+    return np.where(scale > _ROUNDING_WITHIN * overall, scale, overall)
+
+
+def within_freedom(moments: GroupMoments) -> float:
+    """Degrees of freedom of the scatter: weight of the complete rows minus the number of levels with any."""
+    weight = moments.require_order_two().complete_weight
+    return max(float(weight.sum() - np.count_nonzero(weight)), 0.0)
+
+
+def within_covariance(moments: GroupMoments) -> Floats:
+    """Pooled covariance within levels (p, p), zero where no level has two complete rows."""
+    scatter = moments.require_order_two().scatter
+    freedom = within_freedom(moments)
+    return scatter / freedom if freedom > 0 else np.zeros_like(scatter)
+
+
+def _scaled_within_covariance(moments: GroupMoments, scale: Floats) -> Floats:
+    """W in units of `scale`: standard deviations from all values, correlations from the complete rows."""
     spread = within_scale(moments) / scale
     covariance = within_covariance(moments)
     deviation = np.sqrt(np.diag(covariance))
     if within_freedom(moments) <= 0:
         return np.diag(spread**2)
-    safe = np.where(deviation > 0, deviation, 1.0)
-    correlation = covariance / np.outer(safe, safe)
+    divisor = np.where(deviation > 0, deviation, 1.0)
+    correlation = covariance / np.outer(divisor, divisor)
     np.fill_diagonal(correlation, 1.0)
-    # Rows that came twice may differ by rounding, which is no spread either.
+    # Squares of equal values may differ from zero by rounding.
+    squares = moments.require_order_two().squares
     total = moments.observed.sum(axis=0) * scale**2
-    no_spread = moments.require_order_two().squares.sum(axis=0) <= _ROUNDING * total
-    spread = np.where(no_spread, 0.0, spread)
+    spread = np.where(squares.sum(axis=0) <= _ROUNDING * total, 0.0, spread)
     return np.asarray(correlation * np.outer(spread, spread))
 
 
@@ -170,16 +211,17 @@ def _whitening(within: Floats) -> Floats:
     return np.asarray(vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE))
 
 
-def _excess(apart: Floats, observed: Floats, within: Floats) -> Floats:
-    """T by moments, before its negative part is dropped.
+def _excess_covariance(deviation: Floats, observed: Floats, within: Floats) -> Floats:
+    """T by the method of moments, before its negative eigenvalues are dropped.
 
-    Without nulls: E Σ_g n_g (x̄_g − x̄)(x̄_g − x̄)ᵀ = (M − 1) W + (N − Σ n_g²/N) T. With them, n_g is
+    Without nulls: E Σ_g n_g (x̄_g − x̄)(x̄_g − x̄)ᵀ = (M − 1) W + (N − Σ n_g²/N) T. With nulls, n_g is
     √(n_gj n_gk), and M the number of levels that have both covariates.
     """
     root = np.sqrt(observed)
     present = (observed > 0).astype(np.float64)
-    spread = (root * apart).T @ (root * apart)
-    # Its square must not underflow (test_a_covariate_that_is_null_everywhere_does_no_harm).
+    spread = (root * deviation).T @ (root * deviation)
+    # The lower bound keeps the product of two totals from underflowing
+    # (test_a_covariate_that_is_always_null_does_not_affect_the_others).
     total = np.maximum(observed.sum(axis=0), 1e-100)
     size = root.T @ root - observed.T @ observed / np.sqrt(np.outer(total, total))
     noise = np.maximum(present.T @ present - 1, 0.0) * within

@@ -1,4 +1,4 @@
-"""Sparse principal components: the elastic-net criterion of Zou, Hastie and Tibshirani (2006, eq. 3.12)."""
+"""Sparse principal components by the elastic-net criterion of Zou, Hastie and Tibshirani (2006, eq. 3.12)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from sufrep.solvers.low_rank import column_signs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from sufrep._arrays import Floats
 
-# Pulls the Procrustes solution towards the rotation before it, by as little as stands above rounding: where
-# columns of zeros leave part of the rotation free, that part then stays instead of being whatever LAPACK
-# returns. test_permuting_the_covariates_permutes_the_loadings guards this.
+# Pulls the Procrustes solution towards the previous rotation, by just more than rounding error. Where columns
+# of zeros leave part of the rotation undetermined, that part then stays as it is instead of being whatever
+# LAPACK returns (test_permuting_the_covariates_permutes_the_loadings).
 _ANCHOR = 1e-10
-_N_SHRINKS = 5
-_MEMORY = 10
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 4, 64
+_N_PROXIMAL_STEPS = 5
+_MEMORY = 10  # iterates that Anderson acceleration combines
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 4, 64  # iterations without it after a failure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,29 +30,29 @@ class SparsePCA:
     Attributes
     ----------
     loadings : ndarray of shape (n_covariates, n_components)
-        The sparse B. Level means times B are the scores, the representation of the levels.
+        The sparse B. The level means times B are the scores that represent the levels.
     rotation : ndarray of shape (n_covariates, n_components)
-        The orthonormal A that predicts the means from their scores.
+        The orthonormal A that predicts the level means from their scores.
     objective : ndarray of shape (n_iter + 1,)
-        The criterion at the start and after every iteration. It never rises.
+        The criterion at the start and after each iteration. It never rises.
     n_iter : int
-        Iterations taken.
+        Number of iterations.
     converged : bool
         Whether the last step changed no loading by more than the tolerance.
     """
 
-    loadings: NDArray[np.float64]
-    rotation: NDArray[np.float64]
-    objective: NDArray[np.float64]
+    loadings: Floats
+    rotation: Floats
+    objective: Floats
     n_iter: int
     converged: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Problem:
-    """The Gram matrix, the penalties in its units, and the largest eigenvalue of the two quadratic terms."""
+class _Criterion:
+    """The Gram matrix, the penalties in its units, and the largest eigenvalue of the quadratic terms."""
 
-    gram: NDArray[np.float64]
+    gram: Floats
     ridge: float
     penalty: float
     curvature: float
@@ -60,21 +60,21 @@ class _Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Point:
-    """One pair of rotation and loadings, (n_covariates, n_components) each, and the criterion there."""
+    """A rotation and loadings, (n_covariates, n_components) each, and the value of the criterion there."""
 
-    rotation: NDArray[np.float64]
-    loadings: NDArray[np.float64]
+    rotation: Floats
+    loadings: Floats
     value: float
 
-    def stacked(self) -> NDArray[np.float64]:
+    def stacked(self) -> Floats:
         return np.vstack([self.rotation, self.loadings])
 
 
-def largest_penalty(gram: NDArray[np.float64]) -> float:
-    """Smallest L1 penalty for which no loading but zero is optimal, whatever the rotation.
+def largest_penalty(gram: Floats) -> float:
+    """Smallest L1 penalty for which zero loadings are optimal with any rotation.
 
-    At B = 0 the gradient of the smooth part is -2GA, and B = 0 is optimal when no entry of it exceeds the
-    penalty; over unit vectors a, the largest |G_i a| is the norm of the row G_i.
+    At B = 0 the gradient of the smooth part is -2GA, and B = 0 is optimal if no entry of it exceeds the
+    penalty. Over unit vectors a, the largest |G_i a| is the norm of the row G_i.
 
     Parameters
     ----------
@@ -84,13 +84,12 @@ def largest_penalty(gram: NDArray[np.float64]) -> float:
     -------
     float
     """
-    # The last factor covers the rounding of G_i a, so that the bound zeroes all.
-    # test_alpha_of_one_sets_every_loading_to_zero guards it.
+    # The last factor allows for rounding in G_i a (test_alpha_of_one_sets_every_loading_to_zero).
     return float(2 * np.linalg.norm(gram, axis=1).max() * (1 + 1e-12))
 
 
 def sparse_pca(
-    gram: NDArray[np.float64],
+    gram: Floats,
     n_components: int,
     *,
     alpha: float,
@@ -98,45 +97,46 @@ def sparse_pca(
     tol: float = 1e-6,
     max_iter: int = 2000,
 ) -> SparsePCA:
-    """Sparse principal components of level means Ω (n_levels rows), from G = ΩᵀΩ / n_levels alone.
+    """Sparse principal components of the level means Ω (n_levels rows), from G = ΩᵀΩ / n_levels alone.
 
-    Minimises over loadings B and orthonormal A, from the principal components on,
+    Minimises over loadings B and orthonormal A
 
         tr G - 2 tr AᵀGB + tr Bᵀ(G + ridge·I)B + penalty·Σ|B|,
 
-    which is the mean over levels of ‖ω_g - ABᵀω_g‖² with both penalties added. A step is a few proximal
-    gradient steps for B and a Procrustes rotation for A. It starts from where the last ones seem to lead, or,
-    if that lowers nothing, from the point reached. The criterion is not convex: the result is a stationary
-    point, with PCA as its start.
+    which is the mean over levels of ‖ω_g - ABᵀω_g‖² plus both penalties. An iteration is a few proximal
+    gradient steps for B and a Procrustes rotation for A, from a point extrapolated from the previous
+    iterations or, if that does not lower the criterion, from the current point. The criterion is not convex:
+    the result is the stationary point reached from the principal components.
 
     Parameters
     ----------
     gram : ndarray of shape (n_covariates, n_covariates)
-        Positive semi-definite. It is not centred here.
+        Positive semi-definite. It is not centered here.
     n_components : int
         At most n_covariates.
     alpha : float
-        L1 penalty as a share of :func:`largest_penalty`, so free of units: 0 is PCA, 1 sets all to zero.
+        L1 penalty relative to :func:`largest_penalty`: 0 is PCA, 1 sets all loadings to zero.
     ridge : float
-        Ridge penalty as a share of the mean of the diagonal of ``gram``, so free of units too.
+        Ridge penalty relative to the mean of the diagonal of ``gram``.
     tol : float
-        Stop once a step changes no loading by more. Loadings are of order 1, and the slope of the criterion
-        is then zero to within about ``tol`` times the largest penalty.
+        Stop once a step changes no loading, which are of order 1, by more than this. The gradient of the
+        criterion is then zero to within about ``tol`` times the largest penalty.
     max_iter : int
-        Iterations at most.
+        Most iterations.
 
     Returns
     -------
     SparsePCA
         The largest loading of each column is positive; a column of zeros takes its sign from the rotation.
-        Components stand in the order of the principal components they started from.
+        Components are in the order of the principal components that they started from.
     """
     scale = float(np.trace(gram)) / len(gram) or 1.0
-    problem = _scaled_problem(gram / scale, alpha, ridge)
-    found, values, converged = _descend(problem, _principal_components(problem, n_components), tol, max_iter)
+    criterion = _scaled_criterion(gram / scale, alpha, ridge)
+    start = _principal_components(criterion, n_components)
+    found, values, converged = _minimise(criterion, start, tol, max_iter)
     signs = column_signs(np.where(found.loadings.any(axis=0), found.loadings, found.rotation))
     return SparsePCA(
-        loadings=found.loadings * signs + 0.0,  # no zeros with a minus sign
+        loadings=found.loadings * signs + 0.0,  # turns -0.0 into 0.0
         rotation=found.rotation * signs,
         objective=scale * np.array(values),
         n_iter=len(values) - 1,
@@ -144,22 +144,24 @@ def sparse_pca(
     )
 
 
-def _scaled_problem(gram: NDArray[np.float64], alpha: float, ridge: float) -> _Problem:
-    """Turn the shares ``alpha`` and ``ridge`` into penalties, for a Gram matrix with a mean diagonal of 1."""
+def _scaled_criterion(gram: Floats, alpha: float, ridge: float) -> _Criterion:
+    """The criterion with absolute penalties, for a Gram matrix with a mean diagonal of 1."""
     curvature = float(np.linalg.norm(gram, ord=2)) + ridge or 1.0
-    return _Problem(gram, ridge, alpha * largest_penalty(gram), curvature)
+    return _Criterion(gram, ridge, alpha * largest_penalty(gram), curvature)
 
 
-def _descend(problem: _Problem, start: _Point, tol: float, max_iter: int) -> tuple[_Point, list[float], bool]:
-    """Lower the criterion from ``start``; the last point, the value after each step, whether it converged."""
-    point, values, guesses = start, [start.value], _Guesses(start)
+def _minimise(
+    criterion: _Criterion, start: _Point, tol: float, max_iter: int
+) -> tuple[_Point, list[float], bool]:
+    """Return the last point, the value after each iteration, and whether it converged."""
+    point, values, proposals = start, [start.value], _Proposals(start)
     for _ in range(max_iter):
-        rotation, loadings = guesses.take()
-        step = _alternate(problem, rotation, loadings)
-        # A guess that lowers nothing is dropped for a more careful one, so the criterion never rises. The
-        # last of them is the point itself, from which a step can rise by rounding alone.
-        if step.value < point.value or guesses.exhausted:
-            guesses.renew(point, step)
+        rotation, loadings = proposals.take()
+        step = _alternate(criterion, rotation, loadings)
+        # A proposal that does not lower the criterion is replaced by a more cautious one, so the criterion
+        # never rises. The last proposal is the current point, from which a step can rise only by rounding.
+        if step.value < point.value or proposals.exhausted:
+            proposals.renew(point, step)
             point = step
             if np.abs(step.loadings - loadings).max() <= tol:
                 return point, [*values, point.value], True
@@ -167,122 +169,123 @@ def _descend(problem: _Problem, start: _Point, tol: float, max_iter: int) -> tup
     return point, values, False
 
 
-def _alternate(problem: _Problem, rotation: NDArray[np.float64], loadings: NDArray[np.float64]) -> _Point:
+def _alternate(criterion: _Criterion, rotation: Floats, loadings: Floats) -> _Point:
     """A few proximal gradient steps for the loadings, then the best rotation for them.
 
-    Coordinate descent would go further in each round, but takes it row by row: at 20 covariates the same
-    time buys ten rounds of these, which moreover do not depend on the order of the covariates.
+    A round of coordinate descent would get further but goes row by row: with 20 covariates it takes as long
+    as ten rounds of these steps, which moreover do not depend on the order of the covariates.
     """
-    for _ in range(_N_SHRINKS):
-        downhill = problem.gram @ (rotation - loadings) - problem.ridge * loadings
+    for _ in range(_N_PROXIMAL_STEPS):
+        descent = criterion.gram @ (rotation - loadings) - criterion.ridge * loadings
         loadings = _soft_threshold(
-            loadings + downhill / problem.curvature, problem.penalty / (2 * problem.curvature)
+            loadings + descent / criterion.curvature, criterion.penalty / (2 * criterion.curvature)
         )
-    fitted = problem.gram @ loadings
-    return _point(problem, _nearest_rotation(fitted + _ANCHOR * rotation), loadings, fitted)
+    fitted = criterion.gram @ loadings
+    return _point(criterion, _nearest_rotation(fitted + _ANCHOR * rotation), loadings, fitted)
 
 
-def _soft_threshold(matrix: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
-    """Move every entry towards zero by ``threshold``, and no further."""
+def _soft_threshold(matrix: Floats, threshold: float) -> Floats:
+    """Shrink each entry towards zero by ``threshold``, and set it to zero if it is smaller."""
     return np.copysign(np.maximum(np.abs(matrix) - threshold, 0.0), matrix)
 
 
-class _Guesses:
-    """Where to step from next: the boldest guess first, the point itself last.
+class _Proposals:
+    """Points to step from next: the boldest extrapolation first, the current point last.
 
-    Plain steps need thousands where these need tens or hundreds. Momentum (Nesterov's, started afresh when
-    it fails) is best while loadings still enter and leave. Once the nonzero ones have settled, a step is a
-    smooth map, and Anderson's mixing of the last few solves for its fixed point; when it fails it pauses,
-    each time for longer. Arrays hold the rotation over the loadings, (2 * n_covariates, n_components).
+    Plain steps would need thousands of iterations instead of tens or hundreds. Nesterov momentum, restarted
+    when it fails, is best while the set of nonzero loadings still changes. Once it is fixed, a step is a
+    smooth map, and Anderson acceleration finds its fixed point from the last few iterates. Each time it
+    fails, it pauses for longer. Arrays hold the rotation above the loadings, (2 * n_covariates,
+    n_components).
     """
 
     def __init__(self, start: _Point) -> None:
         self._taken = start.stacked()
-        self._plans = [self._taken]
-        self._ends: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY)
-        self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY)
+        self._remaining = [self._taken]
+        self._ends: deque[Floats] = deque(maxlen=_MEMORY)
+        self._moves: deque[Floats] = deque(maxlen=_MEMORY)
         self._momentum = 1.0
-        self._mixes = False
+        self._accelerates = False
         self._wait = self._pause = _SHORTEST_PAUSE
 
     @property
     def exhausted(self) -> bool:
-        """Whether the guess taken last was the point itself."""
-        return not self._plans
+        """Whether the last proposal taken was the current point."""
+        return not self._remaining
 
-    def take(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Rotation and loadings of the boldest guess left."""
-        self._taken = self._plans.pop()
+    def take(self) -> tuple[Floats, Floats]:
+        """Rotation and loadings of the boldest remaining proposal."""
+        self._taken = self._remaining.pop()
         rotation, loadings = np.vsplit(self._taken, 2)
         return rotation if self.exhausted else _nearest_rotation(rotation), loadings
 
     def renew(self, before: _Point, after: _Point) -> None:
-        """Make new guesses, once the step from the last one taken is accepted."""
-        self._learn(mixing_failed=self._mixes and len(self._plans) < 2)
+        """Make new proposals after the step from the last one taken was accepted."""
+        self._adapt(acceleration_failed=self._accelerates and len(self._remaining) < 2)
         end = after.stacked()
         self._remember(end)
         grown = (1 + math.sqrt(1 + 4 * self._momentum**2)) / 2
         ahead = end + (self._momentum - 1) / grown * (end - before.stacked())
         self._momentum = grown
-        self._mixes = self._wait <= 0 and len(self._moves) >= 3
-        self._plans = [end, ahead, self._mixed()] if self._mixes else [end, ahead]
+        self._accelerates = self._wait <= 0 and len(self._moves) >= 3
+        self._remaining = [end, ahead, self._anderson()] if self._accelerates else [end, ahead]
 
-    def _learn(self, *, mixing_failed: bool) -> None:
-        if mixing_failed:
+    def _adapt(self, *, acceleration_failed: bool) -> None:
+        if acceleration_failed:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
             self._wait = self._pause
-        elif self._mixes:
+        elif self._accelerates:
             self._pause = _SHORTEST_PAUSE
         self._wait -= 1
-        if self.exhausted or (self._mixes and not mixing_failed):
+        if self.exhausted or (self._accelerates and not acceleration_failed):
             self._momentum = 1.0
 
-    def _remember(self, end: NDArray[np.float64]) -> None:
+    def _remember(self, end: Floats) -> None:
         if self._ends and not np.array_equal(end != 0, self._ends[-1] != 0):
             self._ends.clear()
             self._moves.clear()
         self._ends.append(end)
         self._moves.append(end - self._taken)
 
-    def _mixed(self) -> NDArray[np.float64]:
+    def _anderson(self) -> Floats:
         ends, moves = np.array(self._ends), np.array(self._moves)
-        turns = np.diff(moves, axis=0).reshape(len(moves) - 1, -1)
-        # Nearly parallel turns would be mixed with huge weights, hence the cut-off.
-        weights: NDArray[np.float64] = np.linalg.lstsq(turns.T, moves[-1].ravel(), rcond=1e-5)[0]
-        mixed: NDArray[np.float64] = ends[-1] - np.tensordot(weights, np.diff(ends, axis=0), axes=1)
-        return mixed
+        changes = np.diff(moves, axis=0).reshape(len(moves) - 1, -1)
+        # Without the cut-off, nearly parallel changes would get huge weights.
+        weights: Floats = np.linalg.lstsq(changes.T, moves[-1].ravel(), rcond=1e-5)[0]
+        fixed_point: Floats = ends[-1] - np.tensordot(weights, np.diff(ends, axis=0), axes=1)
+        return fixed_point
 
 
-def _principal_components(problem: _Problem, n_components: int) -> _Point:
-    """The solution without L1 penalty: eigenvectors, and as loadings eigenvectors shrunk by the ridge."""
-    variance, vectors = np.linalg.eigh(problem.gram)
+def _principal_components(criterion: _Criterion, n_components: int) -> _Point:
+    """The solution without L1 penalty: eigenvectors as the rotation, shrunk by the ridge as the loadings."""
+    variance, vectors = np.linalg.eigh(criterion.gram)
     variance, rotation = variance[: -n_components - 1 : -1], vectors[:, : -n_components - 1 : -1]
-    rounding = len(problem.gram) * np.finfo(np.float64).eps * variance[0]
+    rounding = len(criterion.gram) * np.finfo(np.float64).eps * variance[0]
     kept = variance > rounding
-    shrinkage = np.where(kept, variance, 0.0) / np.where(kept, variance + problem.ridge, 1.0)
+    shrinkage = np.where(kept, variance, 0.0) / np.where(kept, variance + criterion.ridge, 1.0)
     loadings = rotation * shrinkage
-    loadings[np.diagonal(problem.gram) == 0] = 0.0
-    return _point(problem, rotation, loadings, problem.gram @ loadings)
+    loadings[np.diagonal(criterion.gram) == 0] = 0.0
+    return _point(criterion, rotation, loadings, criterion.gram @ loadings)
 
 
 def _point(
-    problem: _Problem,
-    rotation: NDArray[np.float64],
-    loadings: NDArray[np.float64],
-    fitted: NDArray[np.float64],
+    criterion: _Criterion,
+    rotation: Floats,
+    loadings: Floats,
+    fitted: Floats,
 ) -> _Point:
     """Evaluate the criterion; ``fitted`` is the Gram matrix times the loadings."""
     value = (
-        np.trace(problem.gram)
+        np.trace(criterion.gram)
         + ((loadings - 2 * rotation) * fitted).sum()
-        + problem.ridge * (loadings**2).sum()
-        + problem.penalty * np.abs(loadings).sum()
+        + criterion.ridge * (loadings**2).sum()
+        + criterion.penalty * np.abs(loadings).sum()
     )
     return _Point(rotation, loadings, float(value))
 
 
-def _nearest_rotation(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _nearest_rotation(matrix: Floats) -> Floats:
     """Orthonormal A that maximises tr AᵀM (orthogonal Procrustes)."""
     left, _, right_t = np.linalg.svd(matrix, full_matrices=False)
-    nearest: NDArray[np.float64] = left @ right_t
+    nearest: Floats = left @ right_t
     return nearest

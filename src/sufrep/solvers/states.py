@@ -1,4 +1,4 @@
-"""Where the mixture of hidden states begins, and how many states it has."""
+"""Initial values of the mixture of hidden states, and the choice of the number of states."""
 
 from __future__ import annotations
 
@@ -19,31 +19,35 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Codes, Floats
 
-# Candidates for the number of states; the neighbours of the best are tried as well.
+# Candidates for the number of states; the neighbours of the best one are tried as well.
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
-# The search ends after so many candidates in a row that are worse than the best.
+# The search stops after this many candidates in a row that are worse than the best.
 _PATIENCE = 2
-# Share of a row's start that stays with the states other than its level's.
-_DOUBT = 0.3
-# Runs of k-means for each start. With one, it often misses a cluster, and the number of states is misjudged.
-_CLUSTERINGS = 4
+# Part of a level's initial shares that is spread evenly over all states.
+_SMOOTHING = 0.3
+# Runs of k-means for each start. A single run often misses a cluster, which biases the number of states.
+_N_INIT = 4
 _MOST_START_ROWS = 20_000
-# Variance within levels that directions are given at least, where rows have about unit variance.
+# Least variance of a direction within levels, where rows have about unit variance.
 _LEAST_VARIANCE = 1e-6
-# Digits in which points must differ to be two: sums depend on the order of rows in the last ones.
+# Values that agree to this many decimals are treated as equal: the last digits of sums depend on the row
+# order.
 _DIGITS = 7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """Rows on comparable scales, with the positions of their levels and their frequencies.
+class MixtureRows:
+    """The rows that a mixture is fitted to.
 
     Attributes
     ----------
     rows : ndarray, shape (n, p)
+        Covariates on comparable scales.
     codes : ndarray of int, shape (n,)
+        The level of each row.
     n_levels : int
     weights : ndarray, shape (n,), or None
+        Frequency weights.
     """
 
     rows: Floats
@@ -51,16 +55,16 @@ class Sample:
     n_levels: int
     weights: Floats | None = None
 
-    def take(self, chosen: Codes) -> Sample:
-        """Some of the rows."""
+    def take(self, chosen: Codes) -> MixtureRows:
+        """A subset of the rows, by position."""
         weights = None if self.weights is None else self.weights[chosen]
-        return Sample(self.rows[chosen], self.codes[chosen], self.n_levels, weights)
+        return MixtureRows(self.rows[chosen], self.codes[chosen], self.n_levels, weights)
 
-    def canonical(self) -> Sample:
-        """The same sample, sorted: equal rows of a level made one, levels numbered by their rows.
+    def canonical(self) -> MixtureRows:
+        """The same rows in a canonical order, equal rows of a level merged, levels numbered by their rows.
 
-        Whatever is drawn from it depends on neither the order of the rows nor the names of the levels, and a
-        row that came twice is a row of weight two.
+        Random draws from the result depend on neither the order of the rows nor the names of the levels, and
+        a row of weight 2 counts as two rows.
         """
         distinct, place = np.unique(self.rows, axis=0, return_inverse=True)
         pairs = np.column_stack([self.codes, place.reshape(-1)])
@@ -72,14 +76,14 @@ class Sample:
         by_rows = sorted(range(len(rows_of)), key=lambda level: (rows_of[level], weights_of[level]))
         number = np.repeat(np.argsort(by_rows), [len(part) for part in rows_of])
         order = np.lexsort((number, places))
-        return Sample(distinct[places[order]], number[order], len(rows_of), weights[order])
+        return MixtureRows(distinct[places[order]], number[order], len(rows_of), weights[order])
 
 
-def start_mixture(sample: Sample, n_states: int, seed: int) -> Mixture:
-    """A first guess: levels whose shrunken means are near each other share a state.
+def start_mixture(sample: MixtureRows, n_states: int, seed: int) -> Mixture:
+    """Initial mixture from k-means on the shrunken level means, whitened by the covariance within levels.
 
-    The means are compared in the metric of the spread within levels. Where there are too few levels for that,
-    rows are compared instead. Neither names of levels nor the order of rows make a difference.
+    With fewer than two levels per state, the rows are clustered instead. The result depends on neither the
+    names of the levels nor the order of the rows.
     """
     p = sample.rows.shape[1]
     moments = GroupMoments.from_columns(
@@ -100,8 +104,8 @@ def start_mixture(sample: Sample, n_states: int, seed: int) -> Mixture:
     nearest = np.zeros(sample.n_levels, dtype=np.int64)
     distances = ((values @ whiten)[:, None, :] - centers) ** 2
     nearest[moments.levels.astype(np.int64)] = distances.sum(axis=2).argmin(axis=1)
-    shares = np.full((sample.n_levels, n_states), _DOUBT / n_states)
-    shares[np.arange(sample.n_levels), nearest] += 1 - _DOUBT
+    shares = np.full((sample.n_levels, n_states), _SMOOTHING / n_states)
+    shares[np.arange(sample.n_levels), nearest] += 1 - _SMOOTHING
     means = np.zeros((n_states, p))
     means[: len(centers)] = centers @ np.linalg.pinv(whiten) - prior.center
     covariance = within + 1e-3 * np.eye(p)
@@ -110,21 +114,22 @@ def start_mixture(sample: Sample, n_states: int, seed: int) -> Mixture:
 
 
 def _cluster_centers(points: Floats, weights: Floats, n_states: int, seed: int) -> Floats:
-    """Centres of at most `n_states` clusters; (n_clusters, p)."""
-    # k-means draws its first centres by position, so positions must not depend on names; and where points
-    # are equally far apart, as the whitened rows of a small sample are, rounding errors would decide.
+    """Centers of at most `n_states` clusters; (n_clusters, p)."""
+    # k-means draws its initial centers by position, so the order of the points must not depend on the names
+    # of levels. Rounding breaks ties between points at equal distances, such as the whitened rows of a small
+    # sample, the same way in any order of the rows.
     points = points.round(_DIGITS)
     order = np.lexsort(points.T[::-1])
     n_clusters = min(n_states, len(np.unique(points, axis=0)))
     with threadpool_limits(1):
-        found = KMeans(n_clusters, n_init=_CLUSTERINGS, random_state=seed).fit(
+        found = KMeans(n_clusters, n_init=_N_INIT, random_state=seed).fit(
             points[order], sample_weight=weights[order]
         )
     return np.asarray(found.cluster_centers_)
 
 
-def _distinct_rows(sample: Sample, seed: int) -> tuple[Floats, Floats]:
-    """Distinct rows and their weights, a draw of them where they are many."""
+def _distinct_rows(sample: MixtureRows, seed: int) -> tuple[Floats, Floats]:
+    """Distinct rows and their weights, or a random subset if there are many."""
     rows, index = np.unique(sample.rows, axis=0, return_inverse=True)
     weights = np.bincount(index.reshape(-1), sample.weights).astype(np.float64)
     if len(rows) <= _MOST_START_ROWS:
@@ -134,7 +139,7 @@ def _distinct_rows(sample: Sample, seed: int) -> tuple[Floats, Floats]:
 
 
 def best_of_starts(
-    sample: Sample,
+    sample: MixtureRows,
     n_states: int,
     *,
     n_starts: int,
@@ -143,37 +148,37 @@ def best_of_starts(
     max_iter: int,
     tol: float,
 ) -> Mixture:
-    """Run a few rounds from several starts, and the most promising one to the end; commonest state first."""
+    """Run ten EM iterations from each start and the best start to convergence; most common state first."""
     starts = [start_mixture(sample, n_states, seed + number) for number in range(n_starts)]
     options: dict[str, Any] = {"weights": sample.weights, "concentration": concentration}
     if len(starts) > 1:
         short = [
-            fit_mixture(sample.rows, sample.codes, each, **options, max_iter=10, tol=0.0) for each in starts
+            fit_mixture(sample.rows, sample.codes, start, **options, max_iter=10, tol=0.0) for start in starts
         ]
-        # Starts that differ by rounding only tie, and the first of them is taken.
+        # Starts that differ only by rounding tie, and the first of them is used.
         starts = [max(short, key=lambda mixture: round(mixture.objective[-1], _DIGITS))]
     found = fit_mixture(sample.rows, sample.codes, starts[0], **options, max_iter=max_iter, tol=tol)
-    return found.reordered(_commonest_first(found))
+    return found.reordered(_most_common_first(found))
 
 
-def _commonest_first(mixture: Mixture) -> Codes:
-    """Order of the states by their shares; those equally common by their means."""
+def _most_common_first(mixture: Mixture) -> Codes:
+    """Order of the states by decreasing prior probability, ties by their means."""
     means, prior = mixture.means.round(_DIGITS), mixture.prior.round(_DIGITS)
     return np.asarray(np.lexsort((*means.T[::-1], -prior)))
 
 
 def choose_n_states(
-    sample: Sample,
+    sample: MixtureRows,
     folds: Sequence[tuple[Codes, Codes]],
     *,
     seed: int,
     concentration: float,
     max_states: int = LADDER[-1],
 ) -> tuple[int, dict[int, float]]:
-    """The number of states, `max_states` at most, that predicts held-out rows best, given their levels.
+    """Number of states, at most `max_states`, with the highest held-out log-likelihood given the levels.
 
-    Ties go to the larger number: a candidate ties with the best if it is less than a standard error (of the
-    paired differences) worse. Too few states lose much, too many little.
+    Ties go to the larger number, because too few states cost much and too many cost little. A candidate ties
+    with the best if it is worse by less than one standard error of the paired differences.
 
     Returns
     -------
@@ -188,7 +193,7 @@ def choose_n_states(
 
     def score(candidate: int) -> float:
         if candidate not in densities:
-            densities[candidate] = _held_out(sample, folds, candidate, seed, concentration)
+            densities[candidate] = _held_out_log_density(sample, folds, candidate, seed, concentration)
         return float(np.average(densities[candidate], weights=weights))
 
     best, worse = 1, 0
@@ -201,16 +206,20 @@ def choose_n_states(
         while 1 <= best + step <= most and score(best + step) > score(best):
             best += step
     for candidate in sorted(densities):
-        mean, error = _paired(densities[best] - densities[candidate], weights)
+        mean, error = _paired_difference(densities[best] - densities[candidate], weights)
         if candidate > best and mean < error:
             best = candidate
     return best, {candidate: score(candidate) for candidate in sorted(densities)}
 
 
-def _held_out(
-    sample: Sample, folds: Sequence[tuple[Codes, Codes]], n_states: int, seed: int, concentration: float
+def _held_out_log_density(
+    sample: MixtureRows,
+    folds: Sequence[tuple[Codes, Codes]],
+    n_states: int,
+    seed: int,
+    concentration: float,
 ) -> Floats:
-    """Log-densities of all held-out rows given their levels, fold after fold."""
+    """Log-densities of all held-out rows given their levels, concatenated over the folds."""
     found = []
     for train, test in folds:
         mixture = best_of_starts(
@@ -226,16 +235,16 @@ def _held_out(
     return np.concatenate(found)
 
 
-def _paired(differences: Floats, weights: Floats) -> tuple[float, float]:
+def _paired_difference(differences: Floats, weights: Floats) -> tuple[float, float]:
     """Mean of paired differences and its standard error."""
     mean = np.average(differences, weights=weights)
-    spread = np.average((differences - mean) ** 2, weights=weights)
-    return float(mean), float(np.sqrt(spread / weights.sum()))
+    variance = np.average((differences - mean) ** 2, weights=weights)
+    return float(mean), float(np.sqrt(variance / weights.sum()))
 
 
 def _whitening(within: Floats) -> Floats:
-    """The symmetric square root of W⁻¹; unlike others it does not depend on the signs of eigenvectors."""
+    """The symmetric square root of W⁻¹, which does not depend on the signs of the eigenvectors."""
     values, vectors = np.linalg.eigh(within)
-    # Rows have about unit variance; within levels there may be none at all
-    # (test_levels_whose_rows_are_all_the_same).
+    # The lower bound matters where rows do not vary within levels
+    # (test_levels_without_variance_have_a_finite_start).
     return np.asarray(vectors / np.sqrt(np.maximum(values, _LEAST_VARIANCE)) @ vectors.T)

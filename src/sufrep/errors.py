@@ -1,0 +1,507 @@
+"""Every error that sufrep raises on purpose, and its warnings.
+
+Each error message states what was found, what was expected and, after ``Hint:``, what to do. Each error is a
+:class:`SufrepError` and also the built-in error that fits, so both kinds of ``except`` clause work. Where
+scikit-learn's conformance suite looks for a phrase of its own, the message contains it.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class SufrepError(Exception):
+    """Base class of all errors of this package."""
+
+    def __reduce__(self) -> Any:
+        # joblib's workers send errors back by pickle, which would call the constructor with the message.
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[SufrepError], args: tuple[Any, ...], state: dict[str, Any]) -> SufrepError:
+    error = kind.__new__(kind, *args)
+    error.args = args  # OSError.__new__ does not set them
+    error.__dict__.update(state)
+    return error
+
+
+# Parameters
+
+
+class InvalidParameterError(SufrepError, ValueError):
+    """A parameter of a function has an invalid value."""
+
+    def __init__(self, parameter: str, value: object, expected: str) -> None:
+        super().__init__(f"{parameter} is {value!r}.\nHint: {parameter} is {expected}.")
+
+
+class UnknownMethodError(SufrepError, ValueError):
+    """``make_encoder`` gets a method that is not in the registry."""
+
+    def __init__(self, method: str, known: Sequence[str]) -> None:
+        near = get_close_matches(method, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"No encoder is called {method!r}.\nHint: {hint}The methods are {', '.join(known)}.")
+
+
+class UnknownLibraryError(SufrepError, ValueError):
+    """A table is requested as a frame of an unknown library."""
+
+    def __init__(self, library: str, known: Sequence[str]) -> None:
+        super().__init__(f"library={library!r} is not supported.\nHint: use one of {', '.join(known)}.")
+
+
+class TooManyComponentsError(SufrepError, ValueError):
+    """``n_components`` is larger than the number of covariates."""
+
+    def __init__(self, n_components: int, n_covariates: int) -> None:
+        super().__init__(
+            f"n_components={n_components} is more than the covariates allow: the limit is their number, "
+            f"{n_covariates}.\nHint: use n_components='auto' or a number from 1 to {n_covariates}."
+        )
+
+
+class SparseCodingError(SufrepError, ValueError):
+    """``sparse_output`` is requested for a coding other than one-hot."""
+
+    def __init__(self, coding: str) -> None:
+        super().__init__(
+            f"sparse_output=True needs coding='one_hot'; coding={coding!r} has few zeros to leave out.\n"
+            "Hint: use sparse_output=False."
+        )
+
+
+class ExpertError(SufrepError, TypeError):
+    """The expert of a latent-state regressor does not accept sample weights."""
+
+    def __init__(self, expert: object) -> None:
+        super().__init__(
+            f"expert is {expert!r}, whose fit takes no sample_weight; experts are fitted with weights.\n"
+            "Hint: use a regressor that accepts them, such as Ridge or HistGradientBoostingRegressor."
+        )
+
+
+class MissingDependencyError(SufrepError, ImportError):
+    """An optional package is needed but not installed."""
+
+    def __init__(self, package: str, purpose: str, extra: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed.\n"
+            f'Hint: pip install "sufrep[{extra}]"'
+        )
+
+
+class MissingPandasError(SufrepError, ImportError):
+    """Pandas is needed but not installed; no extra of this package installs it."""
+
+    def __init__(self, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package 'pandas', which is not installed.\n"
+            "Hint: pip install pandas, or read the file from a folder (source='folder')."
+        )
+
+
+# Columns of a table
+
+
+class UnknownColumnError(SufrepError, ValueError):
+    """A parameter names a column that the table does not have."""
+
+    def __init__(self, parameter: str, column: object, names: Sequence[str]) -> None:
+        near = get_close_matches(str(column), names, n=3)
+        hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"the columns are {_listed(names)}."
+        if isinstance(column, list):
+            hint = f"write columns to be crossed as a tuple, as in [{tuple(column)!r}]."
+        if isinstance(column, int):
+            hint = f"positions run from 0 to {len(names) - 1}; {hint}"
+        super().__init__(f"{parameter} names the column {column!r}, which X does not have.\nHint: {hint}")
+
+
+class EmptyGroupError(SufrepError, ValueError):
+    """``group`` is an empty list, or is or contains an empty tuple."""
+
+    def __init__(self, group: object) -> None:
+        super().__init__(
+            f"group={group!r} names no column.\n"
+            "Hint: name at least one; group=None uses every text or categorical column."
+        )
+
+
+class ColumnNameError(SufrepError, ValueError):
+    """Columns of a table share a name."""
+
+
+class MissingColumnsError(SufrepError, ValueError):
+    """``transform`` gets a frame without some of the columns that ``fit`` saw."""
+
+    def __init__(self, missing: Sequence[str], names: Sequence[str]) -> None:
+        listed = "\n".join(f"- {name}" for name in missing)
+        renamed = [f"{near!r} to {name!r}" for name, near in _closest(missing, names).items()]
+        hint = "rename " + ", ".join(renamed) if renamed else "give transform the columns that fit had"
+        super().__init__(
+            "The feature names should match those that were passed during fit.\n"
+            f"Feature names seen at fit time, yet now missing:\n{listed}\nHint: {hint}."
+        )
+
+
+class LazyFrameError(SufrepError, TypeError):
+    """X is a query that has not been executed, not a table in memory."""
+
+    def __init__(self, X: object) -> None:
+        kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
+        super().__init__(
+            f"X is a {kind}, which holds no rows yet; expected a frame in memory or an array.\n"
+            "Hint: collect it first, or pass it in chunks to partial_fit."
+        )
+
+
+class NoCovariateError(SufrepError, ValueError):
+    """The table has no numeric column to represent the levels by."""
+
+    def __init__(self, n_features: int, groups: Sequence[str]) -> None:
+        super().__init__(
+            f"Found X with {n_features} feature(s), none of which is a numeric covariate besides the group "
+            f"column(s) {', '.join(map(repr, groups))}; at least one is needed, because levels are "
+            "represented by their covariates.\n"
+            "Hint: add numeric columns, use categorical_covariates='share' to include text columns, or "
+            "choose an encoder that needs none (ContrastEncoder, PermutationEncoder, FisherEncoder)."
+        )
+
+
+class NotNumericError(SufrepError, ValueError):
+    """A covariate is not numeric, or was numeric in an earlier chunk and no longer is."""
+
+    def __init__(self, column: str, dtype: str) -> None:
+        super().__init__(
+            f"Column {column!r} holds {dtype}, but it is to be a covariate, and covariates are numeric.\n"
+            "Hint: leave it out, convert it, or use categorical_covariates='share', which includes text "
+            "columns of at most 30 levels."
+        )
+
+
+class TooManySharesError(SufrepError, ValueError):
+    """A text column used as shares turns out to have too many levels in a later chunk."""
+
+    def __init__(self, column: str, n_levels: int, most: int) -> None:
+        super().__init__(
+            f"Column {column!r} is used with categorical_covariates='share' and now has {n_levels} levels; "
+            f"at most {most} can join.\nHint: name it in `group`, or drop it before the first chunk."
+        )
+
+
+class ClashingNamesError(SufrepError, ValueError):
+    """Two columns of the output would have the same name."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            f"The output would have two columns called {', '.join(map(repr, names[:5]))}.\n"
+            "Hint: rename the input columns, or use remainder='drop'."
+        )
+
+
+class SparseOutputError(SufrepError, ValueError):
+    """Columns that are not numeric cannot be part of a sparse matrix."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            f"sparse_output=True needs numeric columns besides the groups; not numeric: {', '.join(names)}.\n"
+            "Hint: use remainder='drop', or drop these columns first."
+        )
+
+
+class UnknownGroupError(SufrepError, KeyError):
+    """A table or plot is requested for a group that was not encoded."""
+
+    def __init__(self, group: object, known: Sequence[str]) -> None:
+        self._text = (
+            f"No group called {group!r} was encoded; there are: {', '.join(known) or '(none)'}.\n"
+            "Hint: the name of a crossed group is its columns joined with ':', such as 'store:brand'."
+        )
+        super().__init__(self._text)
+
+    def __str__(self) -> str:
+        # KeyError would print the text with quotes and escapes.
+        return self._text
+
+
+# Values in the rows
+
+
+class NoRowsError(SufrepError, ValueError):
+    """A frame has no rows."""
+
+    def __init__(self, n_columns: int) -> None:
+        super().__init__(
+            f"Found array with 0 sample(s) (shape=(0, {n_columns})) while a minimum of 1 is required.\n"
+            "Hint: check the step that made X; a filter may have removed every row."
+        )
+
+
+class LengthMismatchError(SufrepError, ValueError):
+    """X and another argument have different numbers of rows."""
+
+    def __init__(self, n_rows: int, name: str, length: int) -> None:
+        super().__init__(
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} row(s), "
+            f"{name} has {length}.\nHint: both must describe the same rows, in the same order."
+        )
+
+
+class InfiniteValueError(SufrepError, ValueError):
+    """A covariate contains an infinite value."""
+
+    def __init__(self, column: str, n_infinite: int, first_row: int) -> None:
+        super().__init__(
+            f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}; "
+            "covariates must be finite or null.\n"
+            "Hint: replace them by nulls (NaN), which are skipped, or clip them."
+        )
+
+
+class GroupValueError(SufrepError, TypeError):
+    """A group column contains a value that cannot be a level."""
+
+    def __init__(self, column: str, value: object) -> None:
+        super().__init__(
+            f"Column {column!r} holds a {type(value).__name__}; the argument must be a string, a number or "
+            "another hashable value to be a level.\nHint: convert the column to text first."
+        )
+
+
+class NoLevelError(SufrepError, ValueError):
+    """A group column has no level at all."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(
+            f"Column {column!r} has no level: every value is null, and missing='prior' ignores nulls.\n"
+            "Hint: drop the column, or use missing='level'."
+        )
+
+
+class OneLevelError(SufrepError, ValueError):
+    """A group column has only one level."""
+
+    def __init__(self, column: str, levels: Sequence[str]) -> None:
+        super().__init__(
+            f"Column {column!r} has the one level {', '.join(levels) or '(none)'} in every row; at least two "
+            "are needed.\nHint: name the column with many levels, or check the step that filtered the rows."
+        )
+
+
+class UnseenLevelError(SufrepError, ValueError):
+    """Rows have levels that ``fit`` never saw, and ``unseen='error'``."""
+
+    def __init__(self, column: str, unseen: Sequence[str], n_known: int) -> None:
+        shown = ", ".join(unseen[:5]) + (", …" if len(unseen) > 5 else "")
+        super().__init__(
+            f"Column {column!r} holds {len(unseen)} unseen level(s): {shown}. The encoder knows {n_known}.\n"
+            "Hint: unseen='prior' gives them the vector of an average level."
+        )
+
+
+class MissingLevelError(SufrepError, ValueError):
+    """A group column contains nulls, and ``missing='error'``."""
+
+    def __init__(self, column: str, n_missing: int) -> None:
+        super().__init__(
+            f"Column {column!r} holds {n_missing} null(s) and missing='error' forbids them.\n"
+            "Hint: missing='level' makes the null a level of its own, missing='prior' an average level."
+        )
+
+
+class SampleWeightError(SufrepError, ValueError):
+    """Sample weights are not valid frequencies of rows."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"sample_weight {what}.\n"
+            "Hint: pass a finite weight >= 0 for each row, at least one of them above 0."
+        )
+
+
+class TargetError(SufrepError, ValueError):
+    """The target is missing or of an unsuitable type."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
+
+
+class SplitError(SufrepError, ValueError):
+    """A splitter does not put every row into exactly one test fold, disjoint from its training rows."""
+
+    def __init__(self, n_rows: int, n_never: int, n_twice: int, n_leaking: int) -> None:
+        super().__init__(
+            f"cv must put each of the {n_rows} rows into exactly one test fold; {n_never} row(s) are in none "
+            f"and {n_twice} in several, and {n_leaking} fold(s) share rows between train and test.\n"
+            "Hint: use a partition such as KFold(5), or list(GroupKFold(5).split(X, groups=...))."
+        )
+
+
+class MomentsMismatchError(SufrepError, ValueError):
+    """Moments are incompatible, or lack what an operation needs."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
+
+
+# Comparisons
+
+
+class ComparisonError(SufrepError, RuntimeError):
+    """Every method of a comparison failed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"Every method failed on these data, so none is the best. The first reason: {reason}\n"
+            "Hint: look at the failures in Comparison.table()."
+        )
+
+
+class NoEncoderError(SufrepError, ValueError):
+    """The best method of a comparison is not an encoder of ours, so there is nothing to save."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"The best method is {method!r}, which is not one of sufrep's encoders: nothing to save.\n"
+            "Hint: use Comparison.fit_best(), or `sufrep encode` with the method that you want."
+        )
+
+
+# Files
+
+
+class TableNotFoundError(SufrepError, FileNotFoundError):
+    """A file of rows, or a table of a database, does not exist."""
+
+    def __init__(self, what: str, near: Sequence[str], hint: str) -> None:
+        meant = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+        super().__init__(f"{what}\nHint: {' '.join(filter(None, (meant, hint)))}")
+
+
+class TableContentError(SufrepError, ValueError):
+    """A file or database does not contain a table that can be read."""
+
+    def __init__(self, where: str, what: str, hint: str) -> None:
+        super().__init__(f"{where!r} {what}\nHint: {hint}")
+
+
+class TableColumnError(SufrepError, ValueError):
+    """The table of a file or database does not have a named column."""
+
+    def __init__(self, where: str, missing: Sequence[str], names: Sequence[str]) -> None:
+        meant = [f"{near!r} for {name!r}" for name, near in _closest(missing, names).items()]
+        hint = f"did you mean {', '.join(meant)}?" if meant else f"the columns are {_listed(names)}."
+        super().__init__(f"{where!r} has no column {', '.join(map(repr, missing))}.\nHint: {hint}")
+
+
+class FileEndingError(SufrepError, ValueError):
+    """The ending of a file name does not stand for a supported format."""
+
+    def __init__(self, path: object, known: Sequence[str], hint: str) -> None:
+        super().__init__(
+            f"The ending of {str(path)!r} is none of {', '.join(known)}, which determine the format.\n"
+            f"Hint: {hint}"
+        )
+
+
+class NotWritableError(SufrepError, OSError):
+    """A file cannot be written to its path."""
+
+    def __init__(self, path: object, what: str, hint: str) -> None:
+        super().__init__(f"Cannot write {str(path)!r}: {what}\nHint: {hint}")
+
+
+class EncoderFileError(SufrepError, ValueError):
+    """A file does not contain an encoder that can be loaded."""
+
+    def __init__(self, path: object, what: str, hint: str) -> None:
+        super().__init__(f"Cannot read {str(path)!r}: {what}\nHint: {hint}")
+
+
+class NotSavableError(SufrepError, TypeError):
+    """An encoder has a value that the file format, which contains no code, cannot represent."""
+
+    def __init__(self, what: str, value: object) -> None:
+        super().__init__(
+            f"{what} is {value!r} (a {type(value).__name__}), which cannot be saved without pickle.\n"
+            "Hint: use plain values (numbers, text, lists), or pickle the encoder if its readers trust you."
+        )
+
+
+class StoreError(SufrepError, OSError):
+    """Results of experiments cannot be written to or read from their store."""
+
+    def __init__(self, path: object, what: str, hint: str) -> None:
+        super().__init__(f"The store {str(path)!r} {what}.\nHint: {hint}")
+
+
+# Data sets
+
+
+class DataNotFoundError(SufrepError, FileNotFoundError):
+    """The folder or file of a data set does not exist, or no folder is set."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
+
+
+class DataContentError(SufrepError, ValueError):
+    """The table of a data set does not have the expected contents."""
+
+    def __init__(self, where: str, what: str, hint: str) -> None:
+        super().__init__(f"{where} {what}\nHint: {hint}")
+
+
+class DownloadError(SufrepError, ConnectionError):
+    """A data set could not be downloaded from OpenML."""
+
+    def __init__(self, data_id: int, reason: object, file: str) -> None:
+        super().__init__(
+            f"Data set {data_id} could not be downloaded from OpenML: {reason}.\n"
+            f"Hint: check the connection, or save {file!r} in a folder and set data_dir to it."
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first ten names, for a message."""
+    return ", ".join(map(repr, names[:10])) + ", …" * (len(names) > 10)
+
+
+def _closest(missing: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """The most similar of the names, for each missing name that has one."""
+    near = {name: get_close_matches(name, names, n=1) for name in missing}
+    return {name: matches[0] for name, matches in near.items() if matches}
+
+
+# Warnings
+
+
+class NoGroupWarning(UserWarning):
+    """A frame has no text column and no group was named, so nothing is encoded."""
+
+
+class IdColumnWarning(UserWarning):
+    """Every row has its own level of a group, which looks like an identifier."""
+
+
+class UnseenLevelsWarning(UserWarning):
+    """No row has a level that ``fit`` saw; the types of the two columns may differ."""
+
+
+# Modules that are skipped to find the line that a warning points at.
+_SKIPPED = ("sufrep.", "sklearn.", "joblib.", "contextlib")
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the user's line: the innermost one that is neither ours nor scikit-learn's."""
+    # Python 3.12 has skip_file_prefixes for this; we support 3.11.
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_SKIPPED):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth + 1)

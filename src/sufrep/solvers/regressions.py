@@ -1,0 +1,304 @@
+"""Regressions of the target: normal scores of the covariates, a common curve, and coefficients by group.
+
+`fit_normal_scores` maps each covariate to a normal shape, `fit_curve`
+regresses the target on hinge functions of the scores, and `shrink_coefficients` estimates linear regressions
+of many groups by empirical Bayes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sufrep._arrays import Array, Codes, Floats
+
+# Most knots of the map from a covariate to its normal scores, which is linear between them.
+_MOST_KNOTS = 1000
+# Ridge penalty on all coefficients of a curve but the intercept.
+_PENALTY = 1.0
+_BLOCK = 65_536  # rows whose basis is held at a time
+# Relative change of the prior variances below which EM has converged.
+_TOLERANCE = 1e-2
+# Smallest prior variance, relative to the largest.
+_LEAST_VARIANCE = 1e-9
+
+
+# Normal scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormalScores:
+    """An increasing map of each covariate to normal scores: Φ⁻¹ of the mid-rank as a share of the rows.
+
+    Attributes
+    ----------
+    knots, scores : list of ndarray, each of shape (n_knots,)
+        Values of each covariate and their scores. A covariate without knots has a score of 0 everywhere.
+    """
+
+    knots: list[Floats]
+    scores: list[Floats]
+
+    def apply(self, columns: Sequence[Array]) -> Floats:
+        """Scores of rows, interpolated between the knots; nulls get 0, the score of the median; (n, p)."""
+        result = np.zeros((len(columns[0]) if len(columns) else 0, len(self.knots)))
+        for j, (column, knots, scores) in enumerate(zip(columns, self.knots, self.scores, strict=True)):
+            if not len(knots):
+                continue
+            values = np.asarray(column, dtype=np.float64)
+            observed = ~np.isnan(values)
+            result[observed, j] = np.interp(values[observed], knots, scores)
+        return result
+
+
+def fit_normal_scores(
+    columns: Sequence[Array], weights: Floats | None = None, *, ranks: bool = True
+) -> NormalScores:
+    """Fit the maps to rows. Nulls are ignored, and a constant covariate has a score of 0.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray, each of shape (n,)
+    weights : ndarray, shape (n,), optional
+        Frequency weights.
+    ranks : bool, default=True
+        False keeps the shape of the distribution: scores are (x − mean) / standard deviation.
+    """
+    fit = _fit_ranks if ranks else _fit_moments
+    maps = [fit(np.asarray(column, dtype=np.float64), weights) for column in columns]
+    return NormalScores([knots for knots, _ in maps], [scores for _, scores in maps])
+
+
+def _fit_ranks(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    knots, count = _distinct(values, weights)
+    if len(knots) < 2:
+        return np.empty(0), np.empty(0)
+    mid_rank = np.cumsum(count) - count / 2
+    scores = np.asarray(ndtri(mid_rank / count.sum()))
+    if len(knots) > _MOST_KNOTS:
+        # Evenly spaced in the ranks, including both ends.
+        wanted = np.linspace(mid_rank[0], mid_rank[-1], _MOST_KNOTS)
+        kept = np.unique(np.searchsorted(mid_rank, wanted).clip(0, len(knots) - 1))
+        knots, scores = knots[kept], scores[kept]
+    return knots, scores
+
+
+def _fit_moments(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    knots, count = _distinct(values, weights)
+    if len(knots) < 2:
+        return np.empty(0), np.empty(0)
+    mean = np.average(knots, weights=count)
+    deviation = np.sqrt(np.average((knots - mean) ** 2, weights=count))
+    ends = knots[[0, -1]]
+    return ends, (ends - mean) / deviation
+
+
+def _distinct(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """The distinct values that are not null, and their weights."""
+    present = ~np.isnan(values)
+    if weights is not None:
+        present &= weights > 0
+    knots, index = np.unique(values[present], return_inverse=True)
+    return knots, np.bincount(index, None if weights is None else weights[present]).astype(np.float64)
+
+
+# One curve for all rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """E[Y|x] = y₀ + b(x)ᵀβ with the basis b of `hinge_basis`.
+
+    Attributes
+    ----------
+    origin : float
+        y₀, the mean of the target.
+    knots : tuple of float
+        Where the slopes may change.
+    coefficients : ndarray, shape ((1 + n_knots) p + 1,)
+        β.
+    """
+
+    origin: float
+    knots: tuple[float, ...]
+    coefficients: Floats
+
+    def predict(self, scores: Floats) -> Floats:
+        """Expected target of rows; (n,)."""
+        predicted = np.empty(len(scores))
+        for part in _blocks(len(scores)):
+            predicted[part] = hinge_basis(scores[part], self.knots) @ self.coefficients
+        return predicted + self.origin
+
+
+def hinge_basis(scores: Floats, knots: tuple[float, ...] = (0.0,)) -> Floats:
+    """Columns 1, x, and max(x − knot, 0) for each knot; (n, (1 + n_knots) p + 1)."""
+    return np.column_stack(
+        [np.ones(len(scores)), scores, *(np.maximum(scores - knot, 0.0) for knot in knots)]
+    )
+
+
+def fit_curve(
+    scores: Floats, y: Floats, weights: Floats | None = None, *, knots: tuple[float, ...] = (0.0,)
+) -> Curve:
+    """Ridge regression of the target on the hinge basis, from sums over blocks of rows.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n, p)
+        Covariates on the scale of normal scores.
+    y : ndarray, shape (n,)
+    weights : ndarray, shape (n,), optional
+        Frequency weights.
+    knots : tuple of float, default=(0.0,)
+        Where the slopes may change.
+    """
+    origin = float(np.average(y, weights=weights))
+    n_basis = (1 + len(knots)) * scores.shape[1] + 1
+    gram, cross = np.zeros((n_basis, n_basis)), np.zeros(n_basis)
+    for part in _blocks(len(y)):
+        basis = hinge_basis(scores[part], knots)
+        weighted = basis if weights is None else basis * weights[part, None]
+        gram += weighted.T @ basis
+        cross += weighted.T @ (y[part] - origin)
+    ridge = np.full(n_basis, _PENALTY)
+    ridge[0] = 1e-9
+    return Curve(origin, knots, np.linalg.solve(gram + np.diag(ridge), cross))
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    yield from (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
+
+
+# Coefficients that differ by group
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupCoefficients:
+    """β_k ~ N(m, diag τ), y ~ N(zᵀβ_k, σ_k²), estimated by empirical Bayes.
+
+    Attributes
+    ----------
+    means : ndarray, shape (n_groups, q)
+        Posterior means of β_k.
+    center : ndarray, shape (q,)
+        m, the prior mean and the posterior mean of a group without rows.
+    spread : ndarray, shape (q,)
+        τ, the prior variances.
+    noise : ndarray, shape (n_groups,)
+        σ_k².
+    """
+
+    means: Floats
+    center: Floats
+    spread: Floats
+    noise: Floats
+
+
+def group_grams(columns: Floats, codes: Codes, n_groups: int, weights: Floats | None = None) -> Floats:
+    """Sums of squares and products of the columns within each group; (n_groups, q, q).
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n, q)
+    codes : ndarray of int, shape (n,)
+        The group of each row.
+    n_groups : int
+    weights : ndarray, shape (n,), optional
+        Frequency weights.
+    """
+    grams = np.zeros((n_groups, columns.shape[1], columns.shape[1]))
+    for group, rows in rows_by_level(codes):
+        own = columns[rows]
+        grams[group] = (own if weights is None else own * weights[rows, None]).T @ own
+    return grams
+
+
+def rows_by_level(codes: Codes) -> Iterator[tuple[int, Codes]]:
+    """Yield each level that has rows, in order, with the positions of its rows; codes are not negative."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    for start, end in pairwise([*starts, len(codes)]):
+        yield int(codes[order[start]]), order[start:end]
+
+
+def shrink_coefficients(
+    grams: Floats,
+    *,
+    center: Floats,
+    noise: Floats,
+    variance: float,
+    noise_weight: float,
+    common_noise: bool,
+    n_rounds: int,
+) -> GroupCoefficients:
+    """Estimate the coefficients of the groups together with their prior, by EM on sums of squares alone.
+
+    m is the generalised least squares estimate, and τ the expected square of β_k − m. Where the groups do not
+    differ in a coefficient, its τ shrinks to zero and they share it.
+
+    Parameters
+    ----------
+    grams : ndarray, shape (n_groups, q + 1, q + 1)
+        Sums of squares and products of z, whose first entry is 1, and, in the last position, y.
+    center : ndarray, shape (q,)
+        Initial m.
+    noise : ndarray, shape (n_groups,)
+        Initial σ_k².
+    variance : float
+        Approximate variance of y: the initial value of every τ, and the value that σ_k² is shrunk towards.
+    noise_weight : float
+        Number of pseudo-rows with that variance in the estimate of each σ_k².
+    common_noise : bool
+        One σ² for all groups.
+    n_rounds : int
+        Most rounds of EM.
+    """
+    gram, cross, square = grams[:, :-1, :-1], grams[:, :-1, -1], grams[:, -1, -1]
+    spread = np.full(len(center), variance)
+    means = np.tile(center, (len(grams), 1))
+    for _ in range(n_rounds):
+        precision, right = gram / noise[:, None, None], cross / noise[:, None]
+        covariance: Floats = np.linalg.inv(precision + np.diag(1 / spread)).astype(np.float64)
+        center = _prior_mean(precision, right, covariance, center)
+        means = np.einsum("kij,kj->ki", covariance, right + center / spread)
+        before = spread
+        spread = ((means - center) ** 2 + np.diagonal(covariance, axis1=1, axis2=2)).mean(axis=0)
+        spread = np.maximum(spread, _LEAST_VARIANCE * spread.max())
+        residual = square - 2 * (means * cross).sum(axis=1)
+        residual += np.einsum("kij,kij->k", gram, means[:, :, None] * means[:, None, :] + covariance)
+        residual, size = np.maximum(residual, 0.0), gram[:, 0, 0]
+        if common_noise:
+            residual, size = np.full(len(grams), residual.sum()), np.full(len(grams), size.sum())
+        noise = (residual + noise_weight * variance) / (size + noise_weight)
+        if (np.abs(spread - before) < _TOLERANCE * before).all():
+            break
+    return GroupCoefficients(means, center, spread, noise)
+
+
+def _prior_mean(gram: Floats, cross: Floats, covariance: Floats, previous: Floats) -> Floats:
+    """Generalised least squares estimate of m in β_k ~ N(m, diag τ); (q,).
+
+    Group k has the precision (G⁻¹ + diag τ)⁻¹ = G − G S G with S = (G + diag 1/τ)⁻¹, so that G need not be
+    inverted. Directions in which no group has information keep their previous value.
+
+    Parameters
+    ----------
+    gram, cross : ndarray, shapes (n_groups, q, q) and (n_groups, q)
+        G = ZᵀZ and Zᵀy, divided by the noise.
+    covariance : ndarray, shape (n_groups, q, q)
+        S.
+    previous : ndarray, shape (q,)
+    """
+    explained = gram @ covariance
+    precision = (gram - explained @ gram).sum(axis=0)
+    right = (cross - np.einsum("kij,kj->ki", explained, cross)).sum(axis=0)
+    ridge = np.diag(1e-9 * np.diag(precision) + 1e-12 * max(float(np.trace(precision)), 1e-300))
+    return np.asarray(np.linalg.solve(precision + ridge, right + ridge @ previous))
