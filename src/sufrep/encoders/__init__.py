@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sufrep._warnings import NoGroupWarning, UnseenLevelsWarning
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._fisher import FisherEncoder
@@ -20,6 +19,7 @@ from sufrep.encoders._sparse_low_rank import SparseLowRankEncoder
 from sufrep.encoders._sufficiency import SufficiencyCheck, sufficiency_check
 from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.encoders._to_numbers import ToNumbers
+from sufrep.errors import NoGroupWarning, UnseenLevelsWarning
 
 __all__ = [
     "METHODS",

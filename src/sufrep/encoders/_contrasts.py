@@ -11,7 +11,7 @@ from sufrep._levels import distinct_labels
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.errors import SparseCodingError
-from sufrep.solvers.contrasts import CODINGS
+from sufrep.solvers.closed_forms import CODINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sufrep._frames import Table
     from sufrep.encoders._layout import Column, Group
     from sufrep.solvers.mixture import Mixture
-    from sufrep.solvers.normal_scores import NormalScores
+    from sufrep.solvers.regressions import NormalScores
 
 # Rounds in which experts of another kind and the posteriors that weight them take turns.
 _EXPERT_ROUNDS = 3

@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from sufrep._frames import Lookup
 from sufrep._splits import level_folds
-from sufrep._warnings import warn
 from sufrep.encoders._cross_fitting import CrossFittingEncoder
 from sufrep.encoders._layout import known_columns
 from sufrep.encoders._target import Target, read_target
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
+from sufrep.errors import warn
 from sufrep.solvers.experts import first_class_experts, first_linear_experts
 from sufrep.solvers.mixture import fit_with_target, posteriors
-from sufrep.solvers.normal_scores import normal_scores
-from sufrep.solvers.states import Sample, best_of_starts, choose_n_states
+from sufrep.solvers.regressions import fit_normal_scores as normal_scores
+from sufrep.solvers.states import MixtureRows as Sample
+from sufrep.solvers.states import best_of_starts, choose_n_states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

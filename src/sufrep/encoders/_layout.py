@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sufrep._levels import level_label
-from sufrep._warnings import NoGroupWarning, warn
 from sufrep.errors import (
     ClashingNamesError,
     EmptyGroupError,
+    NoGroupWarning,
     NotNumericError,
     TooManySharesError,
     UnknownColumnError,
+    warn,
 )
 
 if TYPE_CHECKING:

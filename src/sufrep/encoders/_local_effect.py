@@ -13,7 +13,7 @@ from sufrep.encoders._layout import known_columns
 from sufrep.encoders._response_model import PredictingEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
 from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
-from sufrep.solvers.normal_scores import normal_scores
+from sufrep.solvers.regressions import fit_normal_scores as normal_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sufrep._frames import Factorized, Table
     from sufrep.encoders._layout import Column, Group
     from sufrep.moments import GroupMoments
-    from sufrep.solvers.normal_scores import NormalScores
+    from sufrep.solvers.regressions import NormalScores
 
 _EFFECT, _FIT = "local_effect", "local_fit"
 

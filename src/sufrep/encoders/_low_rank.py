@@ -13,8 +13,7 @@ from sufrep.encoders._means import shrunken_target_means
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, pool_rare, pooled_places
 from sufrep.errors import TooManyComponentsError
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
-from sufrep.solvers.scales import within_covariance, within_scale
-from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
+from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means, within_covariance, within_scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

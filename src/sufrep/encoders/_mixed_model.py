@@ -10,8 +10,8 @@ from sufrep._frames import Lookup
 from sufrep.encoders._layout import known_columns
 from sufrep.encoders._response_model import PredictingEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors, name_columns
-from sufrep.solvers.coefficients import group_grams, shrink_coefficients
-from sufrep.solvers.normal_scores import normal_scores
+from sufrep.solvers.regressions import fit_normal_scores as normal_scores
+from sufrep.solvers.regressions import group_grams, shrink_coefficients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from sufrep._warnings import warn
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
-from sufrep.solvers.discriminant import linear_discriminant
+from sufrep.errors import warn
+from sufrep.solvers.closed_forms import linear_discriminant
 from sufrep.solvers.multinomial import fit_multinomial
-from sufrep.solvers.scales import overall_scale, within_freedom
+from sufrep.solvers.shrinkage import overall_scale, within_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -39,12 +39,11 @@ from sufrep.encoders._vectors import Suffix
 from sufrep.errors import EncoderFileError, NotSavableError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
-from sufrep.solvers.curves import Curve
 from sufrep.solvers.experts import ClassExperts, LinearExperts
-from sufrep.solvers.likeness import Likeness
+from sufrep.solvers.local_effects import LevelKernel as Likeness
 from sufrep.solvers.local_effects import LocalEffects
 from sufrep.solvers.mixture import Mixture
-from sufrep.solvers.normal_scores import NormalScores
+from sufrep.solvers.regressions import Curve, NormalScores
 
 if TYPE_CHECKING:
     import os

@@ -9,8 +9,8 @@ import numpy as np
 from sufrep.encoders._response_model import ResponseModelEncoder
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
 from sufrep.moments import GroupMoments
-from sufrep.solvers.curves import fit_curve
-from sufrep.solvers.normal_scores import normal_scores
+from sufrep.solvers.regressions import fit_curve
+from sufrep.solvers.regressions import fit_normal_scores as normal_scores
 from sufrep.solvers.shrinkage import shrink_each
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from sklearn.utils.validation import validate_data
 
 from sufrep._frames import ArrayTable, Factorized, FrameTable, Lookup, Table, cross, is_frame, refuse_lazy
 from sufrep._levels import level_label
-from sufrep._warnings import UnseenLevelsWarning, warn
 from sufrep.errors import (
     LengthMismatchError,
     MissingColumnsError,
@@ -18,6 +17,8 @@ from sufrep.errors import (
     NoRowsError,
     SampleWeightError,
     UnseenLevelError,
+    UnseenLevelsWarning,
+    warn,
 )
 
 if TYPE_CHECKING:

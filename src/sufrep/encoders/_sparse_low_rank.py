@@ -9,10 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from sufrep._warnings import warn
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._low_rank import count_components, means_matrix
 from sufrep.encoders._vectors import Rows, Suffix, Vectors
+from sufrep.errors import warn
 from sufrep.solvers.sparse_pca import sparse_pca
 
 if TYPE_CHECKING:
