@@ -160,7 +160,7 @@ def overall_scale(moments: GroupMoments) -> Floats:
     """Standard deviation of each covariate over all rows, 1 for a constant; (p,)."""
     squares = moments.require_order_two().squares
     deviation = np.where(moments.observed > 0, moments.mean - moments.overall_mean(), 0.0)
-    total = (squares + moments.observed * deviation**2).sum(axis=0)
+    total = squares.sum(axis=0) + (moments.observed * deviation**2).sum(axis=0)
     scale = np.sqrt(ratio(total, moments.observed.sum(axis=0)))
     size = np.abs(moments.overall_mean())
     return np.where(scale > _ROUNDING * size, scale, 1.0)
