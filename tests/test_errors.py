@@ -126,7 +126,7 @@ def test_unseen_levels_are_counted_and_the_first_five_shown(n_unseen, shown):
 
 def test_an_infinite_value_is_reported_with_its_column_and_row():
     text = str(InfiniteValueError("price", 2, 17))
-    assert "'price' contains infinity: 2 value(s), the first in row 17;" in text
+    assert "'price' contains infinity: 2 value(s), the first in row 17." in text
 
 
 def test_a_value_that_cannot_be_a_level_is_reported_with_its_type():
