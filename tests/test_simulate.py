@@ -126,12 +126,12 @@ def test_covariates_are_normal_within_states_with_the_covariance_of_the_paper() 
     sample = large()
     n, p = sample.X.shape
     sigma = linalg.toeplitz(0.5 ** np.arange(p))
-    centred = sample.X - sample.state_means[sample.latent]
+    centered = sample.X - sample.state_means[sample.latent]
     for state in range(4):
-        rows = centred[sample.latent == state]
+        rows = centered[sample.latent == state]
         error = np.sqrt((1 + sigma**2) / len(rows))  # the variance of a product of two normals
         assert (np.abs(rows.T @ rows / len(rows) - sigma) < 5 * error).all()
-    white = linalg.solve_triangular(linalg.cholesky(sigma, lower=True), centred.T, lower=True)
+    white = linalg.solve_triangular(linalg.cholesky(sigma, lower=True), centered.T, lower=True)
     assert all(stats.kstest(news, "norm").pvalue > 1e-4 for news in white)
     next_row = np.einsum("jn,kn->jk", white[:, :-1], white[:, 1:]) / np.sqrt(n)
     assert np.abs(next_row).max() < 5
