@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writes: a file is replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write next to the target and rename, so that a crash leaves the old file as it was."""
-    # A long name would leave no room for what is put around it.
+    # The name is cut so that the longer temporary name stays within the limit of the file system.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
     part = Path(name)
     try:
@@ -17,7 +17,7 @@ def replace_file(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp lets nobody else read; the user's own habit is in the mask.
+        # mkstemp makes the file private; the user's umask has the permissions of ordinary new files.
         umask = os.umask(0)
         os.umask(umask)
         part.chmod(0o666 & ~umask)

@@ -1,7 +1,8 @@
-"""The paper's simulation design, with its truth.
+"""The paper's simulation design, with the true parameters of every sample.
 
-All draws are made from uniform numbers of PCG64: numpy may change the streams of its other distributions
-between versions. States, levels and covariates need no matrix product, whose last digits depend on BLAS.
+All draws are computed from uniform numbers of PCG64, because numpy may change the streams of its other
+distributions between versions. States, levels and covariates need no matrix product, whose last digits depend
+on BLAS.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ if TYPE_CHECKING:
 Setup: TypeAlias = Literal["global_linear", "latent_linear", "piecewise_linear"]
 SETUPS: tuple[Setup, ...] = get_args(Setup)
 
-# Entries of a state's mean that are not zero, and the correlation of neighbouring covariates (the paper's).
+# As in the paper: nonzero entries of a state's mean, and the correlation of neighbouring covariates.
 _N_SHIFTED = 3
 _CORRELATION = 0.5
-# Rows that are evaluated at a time, so that no (n, n_latent) array is ever whole.
+# Rows evaluated at a time, so that no (n, n_latent) array is held in memory.
 _BLOCK = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """How the target depends on covariates and state: E[Y|x, l] = α_l + Σ_j x_j·β_lj, β_lj one of two.
+class OutcomeModel:
+    """Mean of the target given covariates and state: E[Y|x, l] = α_l + Σ_j x_j·β_lj.
 
     Attributes
     ----------
     intercepts : ndarray, shape (n_latent,)
-        α, Laplace with variance 1.
+        α, from a Laplace distribution with variance 1.
     slopes_above, slopes_below : ndarray, shape (n_latent, p)
-        β⁺ and β⁻, rows of norm 1: the slope of a covariate above its median, and at or below it. They differ
-        in the piecewise setup only; in the global setup their rows are all the same.
+        β above the median of a covariate, and at or below it; rows have norm 1. The two differ in the
+        piecewise setup only. In the global setup all rows are the same.
     medians : ndarray, shape (p,)
-        Medians of the drawn covariates.
+        Medians of the covariates in the sample.
     """
 
     intercepts: Floats
@@ -58,7 +59,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """A sample of the paper's design, with what only its maker can know.
+    """A sample of the paper's design, with its hidden states and true parameters.
 
     Attributes
     ----------
@@ -73,19 +74,19 @@ class Simulation:
     codes : ndarray of int, shape (n,)
         Position of each row's level in `levels`.
     levels : ndarray of str, shape (n_levels,)
-        All levels, drawn or not, in sorted order.
+        All levels, whether they have rows or not, in sorted order.
     state_probabilities : ndarray, shape (n_levels, n_latent)
         ψ_l(g) = P(L=l|G=g), the sufficient representation of lemma 1.
     state_means : ndarray, shape (n_latent, p)
         μ_l = E[X|L=l].
     level_means : ndarray, shape (n_levels, p)
-        E[X|G=g] = Σ_l ψ_l(g) μ_l, what the means encoder estimates.
+        E[X|G=g] = Σ_l ψ_l(g) μ_l, which the means encoder estimates.
     conditional_mean : ndarray, shape (n,)
         μ(x, g) = E[Y|X=x, G=g] of each row by lemma 1: no prediction from (x, g) has a smaller error.
-    outcome : Outcome
+    outcome : OutcomeModel
         Intercepts and slopes.
     setup, own_probability, seed
-        As given to :func:`simulate`.
+        Arguments of :func:`simulate`.
     """
 
     X: Floats
@@ -98,7 +99,7 @@ class Simulation:
     state_means: Floats
     level_means: Floats
     conditional_mean: Floats
-    outcome: Outcome
+    outcome: OutcomeModel
     setup: Setup
     own_probability: float
     seed: int
@@ -111,7 +112,7 @@ class Simulation:
         )
 
     def columns(self) -> dict[str, Array]:
-        """The covariates ``x1``, ``x2``, … and ``group``, for any frame (``pl.DataFrame(columns)``)."""
+        """The covariates ``x1``, ``x2``, … and ``group``, as any frame library takes them."""
         return {**{f"x{j + 1}": column for j, column in enumerate(self.X.T)}, "group": self.group}
 
 
@@ -126,27 +127,27 @@ def simulate(
 ) -> Simulation:
     """Draw a sample of the paper's simulation design.
 
-    A hidden state L is drawn uniformly. The levels are dealt at random into as many blocks of equal size as
-    there are states; a row falls into its state's block with probability `own_probability`, else anywhere in
-    the others. Covariates are normal around the state's mean, which is zero but for three entries of ±1 (all
-    where p is less). The target is linear in the covariates, with intercept and slopes as the setup says,
-    plus standard normal noise.
+    The hidden state L of a row is uniform. The levels are split at random into blocks of equal size, one for
+    each state. The level of a row comes from the block of its state with probability `own_probability`, and
+    from any other block otherwise. Covariates are normal around the mean of the state, which is zero except
+    for three entries of ±1 (or p, if p is smaller). The target is linear in the covariates plus standard
+    normal noise, with intercepts and slopes that depend on the setup.
 
     Parameters
     ----------
     setup : {"global_linear", "latent_linear", "piecewise_linear"}
-        Each state has an intercept of its own. Slopes are the same for all states, differ by state, or
-        differ by state and, for each covariate, above and below its median.
+        Intercepts differ by state. Slopes are the same for all states, differ by state, or differ by state
+        and, for each covariate, above and below its median.
     n, p : int, default 10,000 and 20
-        Rows and covariates.
+        Numbers of rows and covariates.
     n_latent, levels_per_latent : int, default 10 and 100
-        Hidden states, and levels in each state's block (the paper's "10L-100G" has 1,000 levels).
+        Number of hidden states, and of levels per state (the paper's "10L-100G" has 1,000 levels).
     own_probability : float, default 0.9
-        Probability of a level of the state's own block.
+        Probability that the level of a row is in the block of its state.
     seed : int, default 0
-        The same seed gives the same bytes (between machines, `y` to the last digits). The rows of a longer
-        sample are others than those of a shorter one, but blocks of levels, means, intercepts and slopes are
-        the same; and setups share everything but the target.
+        The same seed gives the same bytes (between machines, `y` up to the last digits). With the same seed,
+        samples of different sizes have different rows but the same blocks of levels, means, intercepts and
+        slopes, and the setups share everything except the target.
 
     Returns
     -------
@@ -161,7 +162,7 @@ def simulate(
     >>> sample.X.shape, sample.group.shape, sample.state_probabilities.shape
     ((1000, 20), (1000,), (10, 2))
 
-    Nobody who sees covariates and level only can do better than the noise and the doubt about the state:
+    The error of the best prediction from covariates and level: the noise, plus uncertainty about the state.
 
     >>> bayes = ((sample.y - sample.conditional_mean) ** 2).mean()
     >>> bool(1 < bayes < ((sample.y - sample.y.mean()) ** 2).mean())
@@ -169,7 +170,7 @@ def simulate(
     """
     _check(setup, n, p, n_latent, levels_per_latent, own_probability, seed)
     design, rows, noise = map(_uniforms, np.random.SeedSequence(seed).spawn(3))
-    # numpy's small integers would overflow, and its small floats lose digits.
+    # Small integer types of numpy could overflow, and small float types lose digits.
     n_levels, own_probability = int(n_latent) * int(levels_per_latent), float(own_probability)
     block_of_level = np.argsort(design.random(n_levels), kind="stable") // levels_per_latent
     levels_of_block = np.argsort(block_of_level, kind="stable").reshape(n_latent, levels_per_latent)
@@ -219,7 +220,7 @@ def _integers(rng: np.random.Generator, high: int, shape: int | tuple[int, ...])
 
 
 def _open_uniforms(rng: np.random.Generator, n: int) -> Floats:
-    # random() can be 0, where quantiles are infinite; the next smallest is 2**-53.
+    # random() can be 0, where quantiles are infinite; its smallest positive value is 2**-53.
     return np.maximum(rng.random(n), 2.0**-54)
 
 
@@ -228,7 +229,7 @@ def _normals(rng: np.random.Generator, n: int) -> Floats:
 
 
 def _state_means(rng: np.random.Generator, n_latent: int, p: int) -> Floats:
-    """Zero but for three entries of ±1 at random places, other places for each state."""
+    """Zero except for three entries of ±1 at random positions, which differ by state."""
     places = np.argsort(rng.random((n_latent, p)), axis=1, kind="stable")[:, :_N_SHIFTED]
     means = np.zeros((n_latent, p))
     np.put_along_axis(means, places, np.where(rng.random(places.shape) < 0.5, -1.0, 1.0), axis=1)
@@ -236,7 +237,7 @@ def _state_means(rng: np.random.Generator, n_latent: int, p: int) -> Floats:
 
 
 def _autoregressive(rng: np.random.Generator, n: int, p: int) -> Floats:
-    """Rows of N(0, Σ) with Σ_kj = 0.5^|k − j|: each covariate is half its neighbour plus news."""
+    """Rows of N(0, Σ) with Σ_kj = 0.5^|k − j|: each covariate is half the previous one plus an innovation."""
     rows = np.empty((n, p), order="F")
     rows[:, 0] = _normals(rng, n)
     for j in range(1, p):
@@ -244,18 +245,18 @@ def _autoregressive(rng: np.random.Generator, n: int, p: int) -> Floats:
     return rows
 
 
-def _outcome(rng: np.random.Generator, setup: Setup, n_latent: int, medians: Floats) -> Outcome:
-    """Intercepts and slopes. All setups draw all of them, so that a seed means the same in each."""
+def _outcome(rng: np.random.Generator, setup: Setup, n_latent: int, medians: Floats) -> OutcomeModel:
+    """Intercepts and slopes. Every setup draws all of them, so that setups share the rest of the sample."""
     u = _open_uniforms(rng, n_latent) - 0.5
     intercepts = -np.sign(u) * np.log1p(-2 * np.abs(u)) / np.sqrt(2)  # variance 1: scale 1/√2
     above, below = (_slopes(rng, n_latent, len(medians)) for _ in range(2))
     if setup == "global_linear":
         above = np.tile(above[0], (n_latent, 1))
-    return Outcome(intercepts, above, below if setup == "piecewise_linear" else above, medians)
+    return OutcomeModel(intercepts, above, below if setup == "piecewise_linear" else above, medians)
 
 
 def _slopes(rng: np.random.Generator, n_latent: int, p: int) -> Floats:
-    """Entries drawn from {−1, 0, 1}, rows of norm 1; a row of zeros has none and is drawn again."""
+    """Entries from {−1, 0, 1}, scaled to rows of norm 1; a row of zeros is drawn again."""
     slopes = _integers(rng, 3, (n_latent, p)) - 1.0
     while (empty := ~slopes.any(axis=1)).any():
         slopes[empty] = _integers(rng, 3, (int(empty.sum()), p)) - 1.0
@@ -263,7 +264,7 @@ def _slopes(rng: np.random.Generator, n_latent: int, p: int) -> Floats:
 
 
 def _state_probabilities(block_of_level: Codes, n_latent: int, own_probability: float) -> Floats:
-    """ψ by Bayes' rule: states are equally likely and blocks equally large."""
+    """ψ by Bayes' theorem, for equally likely states and blocks of equal size."""
     if n_latent == 1:
         return np.ones((len(block_of_level), 1))
     psi = np.full((len(block_of_level), n_latent), (1 - own_probability) / (n_latent - 1))
@@ -273,18 +274,18 @@ def _state_probabilities(block_of_level: Codes, n_latent: int, own_probability: 
 
 def _posterior(X: Floats, psi: Floats, state_means: Floats) -> Floats:
     """P(L=l|X=x, G=g) ∝ P(X=x|L=l) ψ_l(g), shape (n, n_latent)."""
-    news, centres = _whitened(X), _whitened(state_means)
-    with np.errstate(divide="ignore"):  # log 0: the level excludes the state
+    white, centers = _whitened(X), _whitened(state_means)
+    with np.errstate(divide="ignore"):  # log 0: the state is impossible in the level
         prior = np.log(psi)
-    log_posterior = log_softmax(news @ centres.T - (centres**2).sum(axis=1) / 2 + prior, axis=1)
+    log_posterior = log_softmax(white @ centers.T - (centers**2).sum(axis=1) / 2 + prior, axis=1)
     return np.asarray(np.exp(log_posterior))
 
 
 def _whitened(X: Floats) -> Floats:
-    """Undo the autoregression: the news of each covariate, with identity covariance."""
-    news = X.copy()
-    news[:, 1:] = (X[:, 1:] - _CORRELATION * X[:, :-1]) / np.sqrt(1 - _CORRELATION**2)
-    return news
+    """Innovations of the autoregression, which have identity covariance."""
+    white = X.copy()
+    white[:, 1:] = (X[:, 1:] - _CORRELATION * X[:, :-1]) / np.sqrt(1 - _CORRELATION**2)
+    return white
 
 
 def _blocks(n: int) -> Iterator[slice]:
@@ -307,5 +308,5 @@ def _check(
 
 
 def _is(kind: type, value: object) -> bool:
-    # True is an int to Python, but n=True is a mistake.
+    # True is an instance of int, but n=True is a mistake.
     return isinstance(value, kind) and not isinstance(value, bool)

@@ -258,8 +258,7 @@ class InfiniteValueError(SufrepError, ValueError):
 
     def __init__(self, column: str, n_infinite: int, first_row: int) -> None:
         super().__init__(
-            f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}; "
-            "covariates must be finite or null.\n"
+            f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}.\n"
             "Hint: replace them by nulls (NaN), which are skipped, or clip them."
         )
 

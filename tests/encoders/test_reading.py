@@ -379,7 +379,7 @@ def test_an_infinite_number_that_is_no_covariate_passes_through():
 def test_transform_without_a_column_is_refused_with_a_near_name(library, method):
     encoder = make_encoder(method, "zipcode").fit(FRAMES[library], PRICE)
     renamed = make(library, sqft=None, sqfeet=HOUSES["sqft"])
-    message = "yet now missing:\n- sqft\nHint: rename 'sqfeet' for 'sqft'"
+    message = "yet now missing:\n- sqft\nHint: rename 'sqfeet' to 'sqft'"
     with pytest.raises(MissingColumnsError, match=message):
         encoder.transform(renamed)
     with pytest.raises(MissingColumnsError, match="- zipcode\nHint: give transform the columns that fit had"):

@@ -1,31 +1,40 @@
-"""Starts of the mixture that depend on neither names, order nor rounding."""
+"""Starts of the mixture do not depend on names, order or rounding; the true states are found."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sufrep.solvers.states import Sample, best_of_starts, start_mixture
+from sufrep import Simulation, simulate
+from sufrep.solvers.states import MixtureRows, best_of_starts, choose_n_states, start_mixture
+
+
+def simulated(**sizes: Any) -> tuple[MixtureRows, Simulation]:
+    drawn = simulate("latent_linear", **sizes)
+    return MixtureRows(drawn.X, drawn.codes, len(drawn.levels)), drawn
 
 
 @st.composite
-def samples(draw: st.DrawFn) -> Sample:
-    """Few distinct rows, so that rows and whole levels tie."""
+def samples(draw: st.DrawFn) -> MixtureRows:
+    """Few distinct rows, so that rows and whole levels are often equal."""
     n, n_levels = draw(st.integers(1, 12)), draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     codes = np.append(np.arange(n_levels), rng.integers(0, n_levels, n))
     rows = rng.integers(0, 2, (len(codes), 2)).astype(float)
     weights = rng.choice([0.5, 1.0, 2.0], len(codes)) if draw(st.booleans()) else None
-    return Sample(rows, codes, n_levels, weights)
+    return MixtureRows(rows, codes, n_levels, weights)
 
 
 @given(samples(), st.integers(0, 10_000))
-@settings(max_examples=80, deadline=None)
-def test_a_sorted_sample_depends_on_neither_order_nor_names(sample: Sample, seed: int) -> None:
+@settings(max_examples=40, deadline=None)
+def test_canonical_rows_depend_on_neither_order_nor_names(sample: MixtureRows, seed: int) -> None:
     rng = np.random.default_rng(seed)
     names, order = rng.permutation(sample.n_levels), rng.permutation(len(sample.codes))
-    other = Sample(sample.rows, names[sample.codes], sample.n_levels, sample.weights).take(order)
+    other = MixtureRows(sample.rows, names[sample.codes], sample.n_levels, sample.weights).take(order)
     first, second = sample.canonical(), other.canonical()
     np.testing.assert_array_equal(first.rows, second.rows)
     np.testing.assert_array_equal(first.codes, second.codes)
@@ -34,7 +43,7 @@ def test_a_sorted_sample_depends_on_neither_order_nor_names(sample: Sample, seed
 
 @given(samples())
 @settings(max_examples=40, deadline=None)
-def test_a_sorted_sample_holds_the_same_rows(sample: Sample) -> None:
+def test_canonical_rows_are_the_same_rows(sample: MixtureRows) -> None:
     found = sample.canonical()
     weights = np.ones(len(sample.codes)) if sample.weights is None else sample.weights
     assert found.weights is not None
@@ -48,27 +57,68 @@ def test_a_sorted_sample_holds_the_same_rows(sample: Sample) -> None:
         assert any(np.allclose(moments, each) for each in theirs)
 
 
-def test_rounding_does_not_choose_the_start() -> None:
-    # Four whitened points of one level are the corners of a simplex: any two centres are as good.
+def test_the_start_does_not_depend_on_rounding() -> None:
+    # The four whitened points of one level are the corners of a simplex, so all pairs of centers tie.
     rows = np.random.default_rng(0).normal(size=(4, 3))
     starts = [
-        start_mixture(Sample(rows[order], np.zeros(4, dtype=int), 1), 2, seed=0)
+        start_mixture(MixtureRows(rows[order], np.zeros(4, dtype=int), 1), 2, seed=0)
         for order in ([0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0], [1, 3, 0, 2])
     ]
     for start in starts[1:]:
         np.testing.assert_allclose(start.means, starts[0].means, atol=1e-6)
 
 
-def test_levels_without_spread_have_a_start() -> None:
-    sample = Sample(np.repeat(np.eye(30)[:15], 2, axis=0), np.repeat(np.arange(15), 2), 15)
+def test_levels_without_variance_have_a_finite_start() -> None:
+    sample = MixtureRows(np.repeat(np.eye(30)[:15], 2, axis=0), np.repeat(np.arange(15), 2), 15)
     found = best_of_starts(sample, 2, n_starts=2, seed=0, concentration=1.0, max_iter=50, tol=1e-6)
     assert np.isfinite(found.shares).all()
 
 
-def test_states_that_are_equally_common_are_ordered_by_their_means() -> None:
+def test_equally_common_states_are_ordered_by_their_means() -> None:
     rows = np.array([[-1.0], [-1.1], [1.0], [1.1]])
     for codes in ([0, 0, 1, 1], [1, 1, 0, 0]):
-        sample = Sample(rows, np.array(codes), 2)
+        sample = MixtureRows(rows, np.array(codes), 2)
         found = best_of_starts(sample, 2, n_starts=3, seed=0, concentration=1.0, max_iter=200, tol=1e-9)
         np.testing.assert_allclose(found.prior, 0.5, atol=1e-6)
         assert found.means[0, 0] < found.means[1, 0]
+
+
+def test_a_weight_of_two_counts_as_two_rows() -> None:
+    sample = simulated(n=200, p=4, n_latent=3, levels_per_latent=4)[0]
+    times = np.random.default_rng(0).integers(1, 3, 200)
+    weighted = MixtureRows(sample.rows, sample.codes, sample.n_levels, times.astype(float))
+    repeated = sample.take(np.repeat(np.arange(200), times))
+    first, second = (
+        best_of_starts(part, 3, n_starts=2, seed=0, concentration=1.0, max_iter=200, tol=1e-9)
+        for part in (weighted, repeated)
+    )
+    np.testing.assert_allclose(first.shares, second.shares, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_latent", [2, 4])
+def test_the_true_states_are_found(n_latent: int) -> None:
+    sample, drawn = simulated(n=4000, n_latent=n_latent, levels_per_latent=10, seed=2)
+    found = best_of_starts(sample, n_latent, n_starts=3, seed=0, concentration=1.0, max_iter=300, tol=1e-6)
+    assert found.converged
+    agreement = np.corrcoef(found.shares.T, drawn.state_probabilities.T)[:n_latent, n_latent:]
+    assert agreement.max(axis=1).min() > 0.97
+
+
+def test_the_true_number_of_states_is_chosen() -> None:
+    sample, _ = simulated(n=3000, n_latent=3, levels_per_latent=15, seed=1)
+    halves = np.arange(3000) % 2
+    folds = [(np.flatnonzero(halves != part), np.flatnonzero(halves == part)) for part in (0, 1)]
+    chosen, scores = choose_n_states(sample, folds, seed=0, concentration=1.0)
+    assert chosen == 3
+    assert max(scores, key=lambda number: scores[number]) == 3
+
+
+def test_more_states_than_levels_and_collinear_covariates_have_finite_shares() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2))
+    rows = np.column_stack([rows, rows[:, 0], np.zeros(60), rows.sum(axis=1)])
+    sample = MixtureRows(rows, np.arange(60) % 2, 2)
+    found = best_of_starts(sample, 6, n_starts=2, seed=0, concentration=1.0, max_iter=50, tol=1e-6)
+    assert np.isfinite(found.shares).all()
+    np.testing.assert_allclose(found.shares.sum(axis=1), 1.0)
+    assert (np.diff(found.objective) > -1e-6).all()

@@ -10,11 +10,10 @@ import numpy as np
 from sufrep._compare._target import TASKS, read_values, target_notes
 from sufrep._frames import is_frame
 from sufrep.representation import level_label
-from sufrep.errors import IdColumnWarning, warn
 from sufrep.encoders import ToNumbers
 from sufrep.encoders._inputs import resolve_layout
 from sufrep.encoders._inputs import check_length, read_factor, read_table
-from sufrep.errors import InvalidParameterError, OneLevelError, TargetError
+from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -144,9 +144,9 @@ def _noise_edge(n_rows: int, n_columns: int, dof: float) -> float:
     total = dof + n_rows - 1
     narrow = 2 * np.arcsin(np.sqrt((min(n_rows, n_columns) - 0.5) / total))
     wide = 2 * np.arcsin(np.sqrt((max(n_rows, n_columns) - 0.5) / total))
-    centre = 2 * np.log(np.tan((wide + narrow) / 2))
+    center = 2 * np.log(np.tan((wide + narrow) / 2))
     spread = np.cbrt(16 / (total * np.sin(wide + narrow)) ** 2 / (np.sin(wide) * np.sin(narrow)))
-    return float(dof * np.exp(centre + TRACY_WIDOM_95 * spread))
+    return float(dof * np.exp(center + TRACY_WIDOM_95 * spread))
 
 
 def _split_by_noise(mean: Floats, within_covariance: Floats) -> tuple[Floats, Floats]:

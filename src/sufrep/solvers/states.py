@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from sufrep.representation import as_levels
 from sufrep.moments import GroupMoments
+from sufrep.representation import as_levels
 from sufrep.solvers.mixture import Mixture, fit_mixture
 from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 

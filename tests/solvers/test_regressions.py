@@ -1,4 +1,4 @@
-"""Coefficients of many groups: sums by loops, textbook formulas, and the sense of the shrinking."""
+"""Normal scores, curves and group coefficients, against loops, scikit-learn and textbook formulas."""
 
 from __future__ import annotations
 
@@ -9,14 +9,111 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.stats import kstest, norm, rankdata
+from sklearn.linear_model import Ridge
 
-from sufrep.solvers.coefficients import GroupCoefficients, _center, group_grams, shrink_coefficients
+from sufrep.solvers.regressions import (
+    GroupCoefficients,
+    _prior_mean,
+    fit_curve,
+    fit_normal_scores,
+    group_grams,
+    hinge_basis,
+    shrink_coefficients,
+)
+
+# Normal scores
+
+
+values = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=60)
+
+
+@given(values)
+@settings(deadline=None, max_examples=50)
+def test_scores_are_normal_quantiles_of_mid_ranks(rows: list[float]) -> None:
+    column = np.array(rows)
+    found = fit_normal_scores([column]).apply([column])[:, 0]
+    expected = norm.ppf((rankdata(column) - 0.5) / len(column))
+    np.testing.assert_allclose(found, expected if len(set(rows)) > 1 else 0.0, atol=1e-12)
+
+
+@given(values)
+@settings(deadline=None, max_examples=50)
+def test_only_the_order_of_the_values_matters(rows: list[float]) -> None:
+    column = np.array(rows)
+    first, second = (fit_normal_scores([part]).apply([part]) for part in (column, np.exp(column / 10)))
+    np.testing.assert_allclose(first, second, atol=1e-9)
+
+
+@given(values, st.data())
+@settings(deadline=None, max_examples=50)
+def test_a_row_of_weight_k_counts_as_k_rows(rows: list[float], data: st.DataObject) -> None:
+    times = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
+    column = np.array(rows)
+    weighted = fit_normal_scores([column], np.array(times, dtype=float))
+    repeated = fit_normal_scores([np.repeat(column, times)])
+    np.testing.assert_allclose(weighted.apply([column]), repeated.apply([column]), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", ["lognormal", "exponential", "uniform"])
+def test_scores_of_a_large_sample_are_normal(shape: str) -> None:
+    rng = np.random.default_rng(0)
+    column = getattr(rng, shape)(size=20_000)
+    maps = fit_normal_scores([column])
+    assert len(maps.knots[0]) <= 1000
+    assert kstest(maps.apply([column])[:, 0], "norm").statistic < 0.005
+    assert kstest(maps.apply([getattr(rng, shape)(size=20_000)])[:, 0], "norm").statistic < 0.02
+
+
+def test_scores_of_nulls_constants_and_values_beyond_the_ends() -> None:
+    maps = fit_normal_scores([np.array([1.0, 2, 3, np.nan]), np.full(4, 5.0), np.full(4, np.nan)])
+    found = maps.apply([np.array([np.nan, 99.0, -99.0]), np.array([5.0, 6.0, np.nan]), np.ones(3)])
+    assert found[0].tolist() == [0, 0, 0]
+    np.testing.assert_allclose(found[1:, 0], norm.ppf([5 / 6, 1 / 6]))
+    assert not found[:, 1:].any()
+
+
+def test_without_ranks_scores_are_standardised_values() -> None:
+    column = np.random.default_rng(1).normal(3, 2, 500)
+    found = fit_normal_scores([column], ranks=False).apply([column])[:, 0]
+    np.testing.assert_allclose(found, (column - column.mean()) / column.std(), atol=1e-10)
+    assert not fit_normal_scores([np.ones(3)], ranks=False).apply([np.ones(3)]).any()
+
+
+# One curve for all rows
+
+
+def test_the_basis_has_a_hinge_at_each_knot():
+    found = hinge_basis(np.array([[-2.0, 0.5], [1.5, 3.0]]), (-1.0, 1.0))
+    expected = [[1, -2, 0.5, 0, 1.5, 0, 0], [1, 1.5, 3, 2.5, 4, 0.5, 2]]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [40, 70_000])
+def test_a_curve_is_a_ridge_regression_on_the_basis(n, weighted):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(n, 2))
+    y = 50 + scores[:, 0] + np.maximum(scores[:, 1], 0) + rng.normal(size=n)
+    weights = rng.choice([1.0, 2.0], n) if weighted else None
+    curve = fit_curve(scores, y, weights, knots=(-1.0, 0.0, 1.0))
+    ridge = Ridge(1.0).fit(hinge_basis(scores, (-1.0, 0.0, 1.0))[:, 1:], y, sample_weight=weights)
+    expected = ridge.predict(hinge_basis(scores, (-1.0, 0.0, 1.0))[:, 1:])
+    np.testing.assert_allclose(curve.predict(scores), expected, rtol=1e-8)
+
+
+def test_without_covariates_a_curve_is_the_mean():
+    curve = fit_curve(np.empty((4, 0)), np.array([1.0, 2.0, 3.0, 6.0]))
+    np.testing.assert_allclose(curve.predict(np.empty((2, 0))), 3.0)
+
+
+# Coefficients that differ by group
 
 
 def draw(
     spread: Any, *, n_groups: int = 40, n: int = 30, noise: Any = 1.0, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Grams of groups whose coefficients are N((1, 2, …), diag spread), and the coefficients."""
+    """Grams of groups with coefficients from N((1, 2, …), diag spread), and these coefficients."""
     rng = np.random.default_rng(seed)
     q = len(spread)
     true = np.arange(1, q + 1) + np.sqrt(spread) * rng.normal(size=(n_groups, q))
@@ -38,13 +135,13 @@ def shrink(grams: np.ndarray, n_rounds: int = 50, **options: Any) -> GroupCoeffi
 
 
 def least_squares(grams: np.ndarray) -> np.ndarray:
-    """The regression of each group by itself."""
+    """A separate regression for each group."""
     return np.array([np.linalg.solve(gram[:-1, :-1], gram[:-1, -1]) for gram in grams])
 
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data(), n=st.integers(0, 12), q=st.integers(1, 3), weighted=st.booleans())
-def test_grams_are_those_of_a_loop_over_the_rows(data, n, q, weighted):
+def test_grams_equal_those_of_a_loop_over_the_rows(data, n, q, weighted):
     columns = data.draw(hnp.arrays(float, (n, q), elements=st.floats(-100, 100)))
     codes = data.draw(hnp.arrays(int, n, elements=st.integers(0, 3)))
     weights = data.draw(hnp.arrays(float, n, elements=st.floats(0, 5))) if weighted else None
@@ -54,7 +151,7 @@ def test_grams_are_those_of_a_loop_over_the_rows(data, n, q, weighted):
     np.testing.assert_allclose(group_grams(columns, codes, 4, weights), expected, atol=1e-9)
 
 
-def test_one_round_is_that_of_the_formulas():
+def test_one_round_of_em_follows_the_formulas():
     grams, _ = draw([1.0, 0.5], n_groups=6, n=8)
     found = shrink_coefficients(
         grams,
@@ -66,10 +163,10 @@ def test_one_round_is_that_of_the_formulas():
         n_rounds=1,
     )
     parts = [(gram[:2, :2], gram[:2, 2], gram[2, 2]) for gram in grams]
-    certainty = [np.linalg.inv(2 * np.linalg.inv(G) + 3 * np.eye(2)) for G, _, _ in parts]
+    precision = [np.linalg.inv(2 * np.linalg.inv(G) + 3 * np.eye(2)) for G, _, _ in parts]
     own = least_squares(grams)
-    right = sum(part @ b for part, b in zip(certainty, own, strict=True))
-    center = np.linalg.solve(sum(certainty), right)
+    right = sum(part @ b for part, b in zip(precision, own, strict=True))
+    center = np.linalg.solve(sum(precision), right)
     np.testing.assert_allclose(found.center, center, rtol=1e-7)
     squares = []
     for k, (G, cross, square) in enumerate(parts):
@@ -84,29 +181,33 @@ def test_one_round_is_that_of_the_formulas():
 
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), q=st.integers(1, 4))
-def test_the_centre_is_that_of_generalised_least_squares(seed, q):
+def test_the_prior_mean_is_the_generalised_least_squares_estimate(seed, q):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(7, q + 5, q))
     gram = np.einsum("kni,knj->kij", rows, rows)
     own, spread = rng.normal(size=(7, q)), rng.uniform(0.1, 3, q)
     cross = np.einsum("kij,kj->ki", gram, own)
     # β̂_k ~ N(m, G_k⁻¹ + diag τ)
-    certainty = [np.linalg.inv(np.linalg.inv(G) + np.diag(spread)) for G in gram]
-    right = sum(part @ b for part, b in zip(certainty, own, strict=True))
-    expected = np.linalg.solve(sum(certainty), right)
+    precision = [np.linalg.inv(np.linalg.inv(G) + np.diag(spread)) for G in gram]
+    right = sum(part @ b for part, b in zip(precision, own, strict=True))
+    expected = np.linalg.solve(sum(precision), right)
     covariance = np.linalg.inv(gram + np.diag(1 / spread))
-    np.testing.assert_allclose(_center(gram, cross, covariance, np.zeros(q)), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        _prior_mean(gram, cross, covariance, np.zeros(q)), expected, rtol=1e-6, atol=1e-6
+    )
 
 
-def test_what_no_group_tells_of_the_centre_stays_as_it_was():
+def test_a_coefficient_without_information_keeps_its_prior_mean():
     gram = np.zeros((3, 2, 2))
     gram[:, 0, 0] = [1.0, 2.0, 3.0]
     cross = np.array([[2.0, 0.0], [4.0, 0.0], [6.0, 0.0]])
     covariance = np.linalg.inv(gram + np.eye(2))
-    np.testing.assert_allclose(_center(gram, cross, covariance, np.array([0.0, 7.0])), [2.0, 7.0], rtol=1e-6)
+    np.testing.assert_allclose(
+        _prior_mean(gram, cross, covariance, np.array([0.0, 7.0])), [2.0, 7.0], rtol=1e-6
+    )
 
 
-def test_coefficients_in_which_groups_do_not_differ_are_shared():
+def test_groups_share_a_coefficient_in_which_they_do_not_differ():
     grams, _ = draw([4.0, 0.0], n_groups=60)
     few, many = shrink(grams, 3), shrink(grams, 200)
     assert many.spread[1] < few.spread[1]
@@ -116,14 +217,14 @@ def test_coefficients_in_which_groups_do_not_differ_are_shared():
     assert many.spread[0] > 2.0
 
 
-def test_coefficients_of_groups_that_differ_much_are_their_own():
+def test_groups_that_differ_much_keep_their_own_coefficients():
     grams, true = draw([100.0, 400.0], n=50)
     found = shrink(grams)
     np.testing.assert_allclose(found.means, least_squares(grams), atol=0.02)
     np.testing.assert_allclose(found.means, true, atol=0.7)
 
 
-def test_spread_and_noise_are_those_that_were_drawn():
+def test_prior_variances_and_noise_are_recovered():
     spread = np.array([4.0, 1.0, 0.25])
     grams, true = draw(spread, n_groups=400, n=20, noise=2.0)
     found = shrink(grams)
@@ -134,7 +235,7 @@ def test_spread_and_noise_are_those_that_were_drawn():
     assert errors[0] < 0.9 * errors[1]
 
 
-def test_groups_may_have_noises_of_their_own():
+def test_the_noise_may_differ_by_group():
     noise = np.array([0.1, 9.0] * 10)
     grams, _ = draw([1.0, 1.0], n_groups=20, n=200, noise=noise)
     found = shrink(grams, common_noise=False, noise_weight=0.01)
@@ -146,7 +247,7 @@ def test_groups_may_have_noises_of_their_own():
     assert common.noise[0] == pytest.approx(noise.mean(), rel=0.1)
 
 
-def test_fewer_rows_are_drawn_further():
+def test_small_groups_are_shrunk_more():
     rng = np.random.default_rng(1)
     size = np.array([2, 200] * 15)
     codes = np.repeat(np.arange(30), size)
@@ -159,7 +260,7 @@ def test_fewer_rows_are_drawn_further():
     assert kept[size == 2].max() < kept[size == 200].min()
 
 
-def test_a_group_without_rows_gets_the_centre():
+def test_a_group_without_rows_gets_the_prior_mean():
     grams, _ = draw([1.0, 1.0])
     grams[[3, 7]] = 0.0
     found = shrink(grams, common_noise=False)
@@ -168,7 +269,7 @@ def test_a_group_without_rows_gets_the_centre():
     assert np.abs(found.means[0] - found.center).max() > 0.1
 
 
-def test_groups_without_any_rows_stay_where_they_began():
+def test_without_any_rows_the_initial_values_are_kept():
     first = np.array([5.0, -1.0])
     found = shrink_coefficients(
         np.zeros((3, 3, 3)),
@@ -183,7 +284,7 @@ def test_groups_without_any_rows_stay_where_they_began():
     np.testing.assert_allclose(found.noise, 1.0)
 
 
-def test_a_column_that_came_twice_shares_its_coefficient():
+def test_a_duplicated_column_shares_its_coefficient():
     grams, _ = draw([1.0, 1.0], seed=2)
     twice = [0, 1, 1, 2]
     found, once = shrink(grams[:, twice][:, :, twice]), shrink(grams)
@@ -192,7 +293,7 @@ def test_a_column_that_came_twice_shares_its_coefficient():
     np.testing.assert_allclose(found.means[:, 1] + found.means[:, 2], once.means[:, 1], atol=0.15)
 
 
-def test_groups_of_a_row_each_do_no_harm():
+def test_groups_of_one_row_each_have_finite_coefficients():
     grams, true = draw([4.0, 1.0], n_groups=300, n=1)
     found = shrink(grams)
     assert np.isfinite(found.means).all()
@@ -201,7 +302,7 @@ def test_groups_of_a_row_each_do_no_harm():
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), unit=st.floats(0.01, 100), origin=st.floats(-10, 10))
-def test_units_and_origin_carry_over(seed, unit, origin):
+def test_coefficients_follow_unit_and_origin(seed, unit, origin):
     grams, _ = draw([1.0, 0.3], n_groups=10, seed=seed)
     change = np.diag([1.0, 1.0, unit])
     change[0, 2] = origin  # y becomes unit·y + origin
