@@ -40,7 +40,7 @@ def test_the_old_file_stays_until_the_new_one_is_complete(tmp_path, ending):
     assert path.read_bytes() != b"old"
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("stop", [ValueError("a slip"), KeyboardInterrupt("Ctrl-C")])
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, ending, stop):
     path = tmp_path / f"out.{ending}"
@@ -57,11 +57,9 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, ending, stop):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(("ending", "old"), [("csv", "old"), ("parquet", None)])
-def test_a_killed_process_leaves_the_old_file_as_it_was(tmp_path, ending, old):
-    path = tmp_path / f"out.{ending}"
-    if old is not None:
-        path.write_text(old)
+def test_a_killed_process_leaves_the_old_file_unchanged(tmp_path):
+    path = tmp_path / "out.parquet"
+    path.write_text("old")
     code = (
         "import sys, polars as pl\n"
         "from sufrep._files import TableWriter\n"
@@ -79,7 +77,7 @@ def test_a_killed_process_leaves_the_old_file_as_it_was(tmp_path, ending, old):
         assert process.wait(timeout=30) == -signal.SIGKILL
     finally:
         process.kill()
-    assert (path.read_text() if path.exists() else None) == old
+    assert path.read_text() == "old"
 
 
 def test_the_file_has_the_usual_permissions(tmp_path):
