@@ -57,7 +57,7 @@ _OPTIONS = {
     "min_frequency": "--min-frequency",
     "random_state": "--seed",
 }
-_DECIDED = ("remainder", "sparse_output", "estimator", "verbose")
+_FIXED = ("remainder", "sparse_output", "estimator", "verbose")
 
 OutOption = Annotated[
     Path | None,
@@ -124,10 +124,15 @@ def encode(
     roles.check()
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
-    parameters = {"unseen": unseen.value, "missing": missing.value, "min_frequency": _count(min_frequency)}
-    encoder = make(method, roles, {**parameters, **parse_parameters(param)}, seed)
+    parameters: dict[str, Any] = {
+        "unseen": unseen.value,
+        "missing": missing.value,
+        "min_frequency": _count(min_frequency),
+    }
+    parameters |= parse_parameters(param)
     from sufrep._files import check_place, check_writable, open_table, write_table
 
+    encoder = build_encoder(method, roles, parameters, seed)
     if out is not None:
         check_writable(out)
     if save is not None:
@@ -150,7 +155,7 @@ def encode(
     typer.echo(_summary(encoder, source, out, save))
 
 
-def make(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
+def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
     """The encoder, not yet fitted; raise if it does not have one of the parameters."""
     from sklearn.utils._param_validation import InvalidParameterError
 
@@ -158,7 +163,7 @@ def make(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int)
 
     plain = make_encoder(method)
     known = plain.get_params(deep=False)
-    further = [name for name in known if name not in _OPTIONS and name not in _DECIDED]
+    further = [name for name in known if name not in _OPTIONS and name not in _FIXED]
     for name in parameters:
         if name not in known:
             near = get_close_matches(name, further, n=1)
@@ -192,7 +197,7 @@ def parse_parameters(given: list[str]) -> dict[str, Any]:
             raise usage_error(f"{text!r} is not of the form name=value.", "--param")
         if name in _OPTIONS:
             raise usage_error(f"{name} is set by {_OPTIONS[name]}.", "--param")
-        if name in _DECIDED:
+        if name in _FIXED:
             raise usage_error(f"{name} cannot be set on the command line.", "--param")
         found[name] = _literal(value)
     return found
