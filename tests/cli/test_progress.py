@@ -16,7 +16,7 @@ from sufrep.cli._progress import progress, waiting
 
 
 class Clock:
-    """Time that passes only when the test says so."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -34,7 +34,7 @@ def clock(monkeypatch) -> Clock:
 
 @contextmanager
 def shown(monkeypatch: pytest.MonkeyPatch, **console: Any) -> Iterator[tuple[Any, io.StringIO]]:
-    """A job, and what it shows; `console` says what kind of terminal there is."""
+    """A job, and what it shows; `console` sets the kind of terminal."""
     screen = io.StringIO()
     made = partial(Console, file=screen, width=150, **console)
     monkeypatch.setattr(_progress, "Console", lambda stderr: made(stderr=stderr))

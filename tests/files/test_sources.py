@@ -344,6 +344,7 @@ def check_code(table: str | Path, text: Sequence[str] = ("zip",), drop: Sequence
         ("blank_lines.csv", "zip,size\n1,2\n\n00007,\n", "table.filter("),
         ("blank_lines.csv", "zip,size,x\n1,2,3\n\nNA,NA,NA\n", "table.filter("),
         ("padded.csv", "zip , size,ok\n1, 2, TRUE\n00007, 5 ,NA\n", "new_columns=['zip', 'size', 'ok']"),
+        ("returns.csv", '"zip","size"\r\r\n"01",1\r\r\n"02",2\r\r\n', "new_columns=['zip', 'size']"),
         ("unnamed.csv", ",zip\n0,01\n1,02\n", "'column_1': pl.Int64"),
         ("boolean.csv", "zip,size\n1,TRUE\n2,false\n3,NA\n", "'size': pl.Boolean"),
         ("nothing.csv", "zip,size\n1,NA\n2,\n", "pl.lit(None, pl.String).alias('size')"),
@@ -366,7 +367,7 @@ def test_the_code_of_a_text_file_reads_the_same_rows(written, name, content, exp
 
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16"])
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
-def test_the_code_knows_the_encoding_and_the_compression(written, encoding, ending):
+def test_the_code_handles_encoding_and_compression(written, encoding, ending):
     content = f"zip;Größe\nKöln{chr(0x81) if encoding == 'latin-1' else ''};1,5\n".encode(encoding)
     assert f"encoding='{encoding}'" in check_code(
         written(gzip.compress(content) if ending == "csv.gz" else content, f"orte.{ending}")

@@ -35,7 +35,7 @@ _ARROW_DIFFERS = ("TIMESTAMP_S", "TIMESTAMP WITH TIME ZONE")
 
 
 def scan_database(kind: str, path: Path, table: str, text: Sequence[str]) -> Scan:
-    """Copy a table; an empty name stands for the only table of the database."""
+    """Copy a table; an empty name means the only table of the database."""
     copy = TemporaryCopy(".parquet")
     copy_table = _copy_duckdb if kind == "duckdb" else _copy_sqlite
     code = copy_table(path, table, text, copy.path)

@@ -204,7 +204,7 @@ def _scan_binary(path: Path, where: str, kind: Literal["parquet", "ipc"]) -> Sca
     if has_pattern(where):
         code = f"table = pl.scan_{kind}({where!r}, glob=False).collect()"
     with _reading(where):
-        # Brackets in a path are no pattern (test_a_name_may_hold_brackets).
+        # Brackets in a path are not a pattern (test_a_name_may_hold_brackets).
         rows = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(path, glob=False)
         return Scan(rows, int(rows.select(pl.len()).collect(engine="streaming").item()), (), code)
 
@@ -251,5 +251,5 @@ def _reading(where: str) -> Iterator[None]:
         raise
     except broken as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        what = f"cannot be read; it may be damaged, or have another format than its ending says ({first})."
+        what = f"cannot be read; it may be damaged, or not have the format of its ending ({first})."
         raise TableContentError(where, what, "get a new copy, or check the step that wrote it.") from error

@@ -72,13 +72,13 @@ def scan_text(path: Path, text: Sequence[str]) -> Scan:
     return Scan(rows.with_columns(types.expressions()), n_rows, imports, code, notes, file.copy)
 
 
-def _scan_as_text(file: TextFile) -> pl.LazyFrame:
+def _scan_as_text(file: TextFile, *, rename: bool = True) -> pl.LazyFrame:
     return pl.scan_csv(
         file.path,
         separator=file.separator,
         eol_char=file.line_end,
         infer_schema=False,
-        new_columns=file.names,
+        new_columns=file.names if rename else None,
         glob=False,
     )
 
@@ -115,10 +115,8 @@ class TextFile:
     path : Path
         The file itself, or a copy in UTF-8.
     encoding, separator, line_end : str
-    header : tuple of str
-        The names in the file.
     names : tuple of str
-        The names of the columns.
+        The header.
     notes : tuple of str
         What a user should know about how the file is read.
     copy : TemporaryCopy or None
@@ -130,7 +128,6 @@ class TextFile:
     encoding: str
     separator: str
     line_end: str
-    header: tuple[str, ...]
     names: tuple[str, ...]
     notes: tuple[str, ...]
     copy: TemporaryCopy | None
@@ -151,12 +148,12 @@ def read_dialect(path: Path) -> TextFile:
     head = _head(path)
     line_end = "\n" if "\n" in head else "\r" if "\r" in head else "\n"
     separator = "\t" if where.lower().removesuffix(".gz").endswith(".tsv") else _guess_separator(head)
-    header = tuple(next(csv.reader(_lines(head), delimiter=separator), ()))
+    header = next(csv.reader(_lines(head), delimiter=separator), [])
     if not any(name.strip() for name in header):
         raise TableContentError(where, "has no header in its first line.", "write the column names there.")
     names, unnamed = _names(where, header)
     notes = (*_ENCODING_NOTES[encoding], *unnamed)
-    return TextFile(where, path, encoding, separator, line_end, header, names, notes, copy)
+    return TextFile(where, path, encoding, separator, line_end, names, notes, copy)
 
 
 def _names(where: str, header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -453,7 +450,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def reading_code(file: TextFile, types: TextTypes, *, has_blanks: bool) -> tuple[tuple[str, ...], str]:
     """Modules to import, and code that defines `table` with the columns and types that were found."""
-    # Blank lines can be told from records of nulls only while all columns are text.
+    # Blank lines differ from records of null spellings only while all columns are text.
     direct = {} if has_blanks else {name: c for name, c in types.columns.items() if c.is_direct}
     parsed = {name: column for name, column in types.columns.items() if name not in direct}
     options = _options(file, direct)
@@ -475,6 +472,8 @@ def reading_code(file: TextFile, types: TextTypes, *, has_blanks: bool) -> tuple
 
 def _options(file: TextFile, direct: Mapping[str, ColumnFindings]) -> list[str]:
     """Arguments of ``polars.read_csv`` other than the file and its encoding."""
+    # polars keeps blanks around names, and quotes before a second carriage return.
+    header = tuple(_scan_as_text(file, rename=False).collect_schema().names())
     dtypes = {name: COLUMN_TYPES[column.kind].dtype for name, column in direct.items()}
     nulls = {name: spelling for name, column in direct.items() for spelling in column.nulls if spelling}
     options = {
@@ -482,7 +481,7 @@ def _options(file: TextFile, direct: Mapping[str, ColumnFindings]) -> list[str]:
         f"eol_char={file.line_end!r}": file.line_end != "\n",
         "glob=False": has_pattern(file.where),
         "decimal_comma=True": any(column.kind == "comma" for column in direct.values()),
-        f"new_columns={list(file.names)!r}": file.names != file.header,
+        f"new_columns={list(file.names)!r}": file.names != header,
         "infer_schema=False": not direct,
     }
     chosen = [option for option, is_needed in options.items() if is_needed]

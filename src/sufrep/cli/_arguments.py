@@ -24,9 +24,7 @@ TableArgument = Annotated[
         show_default=False,
     ),
 ]
-DropOption = Annotated[
-    list[str], typer.Option("--drop", help="Columns to leave out, also from the new table.")
-]
+DropOption = Annotated[list[str], typer.Option("--drop", help="Columns to leave out; several may follow.")]
 TextOption = Annotated[
     list[str],
     typer.Option("--text", help="Further columns to read as text, such as numbers with leading zeros."),

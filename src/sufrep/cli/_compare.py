@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -280,8 +281,6 @@ def _print(found: Comparison) -> None:
 
 
 def _improvement(found: Comparison, item: Any) -> tuple[str, str, str]:
-    from math import isnan
-
     text = found.plan.scoring.improvement_text
     better = "" if isnan(item.improvement) else text(item.improvement)
     interval = "" if isnan(item.low) else f"{text(item.low)} to {text(item.high)}"

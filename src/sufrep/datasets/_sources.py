@@ -180,7 +180,7 @@ class RawTable:
         return np.array([parsed[text] for text in texts], dtype=np.float64)
 
     def fail(self, what: str, hint: str = "") -> NoReturn:
-        """Raise, with a hint that says where to get the file."""
+        """Raise; by default the hint is to download the file again."""
         raise DataContentError(self.where, what, hint or f"download the file again from {self.origin}.")
 
     def _is_typed(self, name: str) -> bool:
@@ -234,7 +234,7 @@ def _read(path: Path, origin: str) -> RawTable:
     return table
 
 
-# Brackets in the name of a folder are no pattern (test_a_folder_may_have_brackets).
+# Brackets in the name of a folder are not a pattern (test_a_folder_may_have_brackets).
 _READERS: dict[tuple[str, str], Callable[[Any, Path], Any]] = {
     ("polars", ".csv"): lambda pl, path: pl.read_csv(path, infer_schema=False, glob=False),
     ("polars", ".parquet"): lambda pl, path: pl.read_parquet(path, glob=False),
