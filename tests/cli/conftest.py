@@ -1,4 +1,4 @@
-"""The command line, called as a user calls it, but inside this process: starting one takes seconds."""
+"""The command line, called as a user calls it, but inside this process, which is much faster."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sufrep.cli import main
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a command left behind."""
+class CommandResult:
+    """Exit code and output of a command."""
 
     code: object
     out: str
     err: str
 
 
-def call(command: str) -> Outcome:
-    """Run ``sufrep <command>``; an exception that ``main`` lets through is let through here too."""
+def call(command: str) -> CommandResult:
+    """Run ``sufrep <command>``; exceptions that ``main`` does not catch are raised here too."""
     out, err = StringIO(), StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -35,7 +35,7 @@ def call(command: str) -> Outcome:
         patch.setattr(sys, "argv", ["sufrep", *split(command)])
         patch.setenv("COLUMNS", "200")  # else messages are broken into lines
         main()
-    return Outcome(code[0] if code else 0, out.getvalue(), err.getvalue())
+    return CommandResult(code[0] if code else 0, out.getvalue(), err.getvalue())
 
 
 @contextmanager
@@ -48,6 +48,6 @@ def _exit_code() -> Iterator[list[object]]:
 
 
 @pytest.fixture(scope="session")
-def sufrep() -> Callable[[str], Outcome]:
-    """``sufrep("paper tables --store …")`` gives exit code, output and messages."""
+def sufrep() -> Callable[[str], CommandResult]:
+    """``sufrep("paper tables --store …")`` returns exit code, output and messages."""
     return call

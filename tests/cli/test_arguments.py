@@ -1,4 +1,4 @@
-"""Options with several values in a row mean the same as options that are repeated."""
+"""Options followed by several values mean the same as repeated options."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_command_takes_both_spellings(app, typed, result):
 
 
 @pytest.mark.parametrize("typed", ["--times 1 2", "5", "--number", "--number 1 x"])
-def test_what_does_not_fit_is_wrong_usage(app, typed):
+def test_values_that_do_not_fit_are_wrong_usage(app, typed):
     assert CliRunner().invoke(app, typed).exit_code == 2
 
 
@@ -108,12 +108,12 @@ def with_file() -> typer.Typer:
     "typed",
     ["f --number 1 2", "--number 1 2 -- f", "--number 1 2 --name= f", "--number=1 --number=2 --name '' f"],
 )
-def test_an_argument_stands_before_such_options_or_behind_what_ends_them(with_file, typed):
+def test_an_argument_comes_before_such_options_or_after_the_end_of_their_values(with_file, typed):
     assert CliRunner().invoke(with_file, typed).stdout.strip() == "f [1, 2]"
 
 
-def test_an_argument_that_was_taken_for_a_value_is_missed_with_a_hint(with_file):
+def test_an_argument_parsed_as_a_value_is_reported_with_a_hint(with_file):
     result = CliRunner().invoke(with_file, "--number 1 2")
     assert result.exit_code == 2
-    assert "It stands before options" in result.output
-    assert "It stands before" not in CliRunner().invoke(with_file, "--name x").output
+    assert "It comes before options" in result.output
+    assert "It comes before" not in CliRunner().invoke(with_file, "--name x").output

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -23,7 +28,7 @@ FAST = "--models linear --jobs 1 --methods means drop --folds 2"
 
 
 def houses(n: int = 120) -> pl.DataFrame:
-    """Houses in a few zip codes, some of which begin with zeros, whose mean size says what they cost."""
+    """Houses in a few zip codes, some of which begin with zeros, whose mean size determines the price."""
     rng = np.random.default_rng(0)
     place = rng.integers(0, len(ZIPS), n)
     size = rng.normal(100 + 20 * place, 10)
@@ -43,29 +48,32 @@ def houses(n: int = 120) -> pl.DataFrame:
     )
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    path = tmp_path / "houses.csv"
-    houses().write_csv(path)
-    return path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
 
 
-@pytest.fixture
-def numbers(tmp_path: Path) -> Path:
-    """A table of numbers beside the zip code."""
-    path = tmp_path / "numbers.csv"
-    houses().select("zipcode", "sqft", "rooms", "price").write_csv(path)
-    return path
+@pytest.fixture(scope="module")
+def table(folder: Path) -> Path:
+    houses().write_csv(folder / "houses.csv")
+    return folder / "houses.csv"
+
+
+@pytest.fixture(scope="module")
+def numbers(folder: Path) -> Path:
+    """A table of numbers and the zip code."""
+    houses().select("zipcode", "sqft", "rooms", "price").write_csv(folder / "numbers.csv")
+    return folder / "numbers.csv"
 
 
 @pytest.fixture(autouse=True)
 def _no_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making the bundle of scripts takes seconds."""
+    """Bundling the scripts takes seconds."""
     monkeypatch.setattr(_render, "drawing_bundle", lambda: "")
 
 
 def code_in(report: Path) -> str:
-    """The code of a report, as somebody copies it."""
+    """The code of a report, as a user copies it."""
     (code,) = re.findall(r"<pre[^>]*><code[^>]*>(.*?)</code></pre>", report.read_text("utf-8"), re.DOTALL)
     return unescape(code)
 
@@ -74,7 +82,7 @@ def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in result.items() if not key.endswith("seconds")}
 
 
-# What comes out
+# Results
 
 
 def test_the_results_are_those_of_python(sufrep, table):
@@ -109,7 +117,7 @@ def test_a_terminal_has_colours(sufrep, numbers, monkeypatch):
     assert "\x1b[1m" in sufrep(f"compare {numbers} --target price --group zipcode {FAST}").out
 
 
-def test_many_methods_are_cut_and_the_rest_is_counted(sufrep, numbers):
+def test_a_long_table_is_cut_and_the_rest_is_counted(sufrep, numbers):
     methods = (
         "deviation difference helmert repeated_effect simple_effect permutation multi_permutation fisher"
     )
@@ -117,7 +125,7 @@ def test_many_methods_are_cut_and_the_rest_is_counted(sufrep, numbers):
     result = sufrep(
         f"compare {numbers} --target price --group zipcode --models linear --jobs 1 --folds 2 {options}"
     )
-    assert "… and 2 more; the report and --json have all." in result.out
+    assert "… and 2 more; see the report or --json for all." in result.out
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -141,7 +149,7 @@ def test_the_code_of_the_report_really_runs(sufrep, table, tmp_path, ending):
     assert levels == (set(ZIPS) if ending == "csv" else {zip_.lstrip("0") for zip_ in ZIPS})
 
 
-def test_names_that_try_to_be_more_than_text_are_text_in_the_report(sufrep, tmp_path):
+def test_markup_in_names_is_escaped_in_the_report(sufrep, tmp_path):
     attack = "<script>alert(1)</script>"
     path = tmp_path / "attack.csv"
     names = {"zipcode": attack, "price": f"{attack} price"}
@@ -155,10 +163,10 @@ def test_names_that_try_to_be_more_than_text_are_text_in_the_report(sufrep, tmp_
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in report.read_text("utf-8")
 
 
-# What is saved
+# The saved encoder
 
 
-def test_the_saved_encoder_is_that_of_the_winner(sufrep, numbers, tmp_path):
+def test_the_saved_encoder_is_the_best_one(sufrep, numbers, tmp_path):
     saved = tmp_path / "zip.sufrep"
     roles = "--target price --group zipcode --covariates rooms"
     result = sufrep(f"compare {numbers} {roles} {FAST} --save {saved}")
@@ -174,13 +182,13 @@ def test_an_encoder_of_a_table_with_text_and_dates_can_be_applied_to_such_tables
     saved, out = tmp_path / "zip.sufrep", tmp_path / "out.parquet"
     roles = "--target price --group zipcode --drop id rating cheap"
     result = sufrep(f"compare {table} {roles} {FAST} --save {saved}")
-    assert "describes levels by the columns of numbers; text and dates are only in the code" in result.err
+    assert "uses the numeric columns only; the code in the report also handles text and dates" in result.err
     assert load(saved).feature_names_in_.tolist() == ["zipcode", "sqft", "rooms", "sold", "view"]
     assert sufrep(f"apply {saved} {table} --out {out}").code == 0
     assert pl.read_parquet(out).width > houses().width
 
 
-def test_a_winner_that_is_no_encoder_cannot_be_saved_but_is_told(sufrep, tmp_path):
+def test_if_dropping_the_column_is_best_no_encoder_is_saved(sufrep, tmp_path):
     path = tmp_path / "noise.csv"
     noise = np.random.default_rng(1).normal(size=120)
     houses().select("zipcode", "sqft").with_columns(price=noise).write_csv(path)
@@ -218,7 +226,7 @@ def test_every_kind_of_target_is_compared(sufrep, table, options, task):
     assert json.loads(result.out)["task"] == task
 
 
-def test_a_guess_of_the_task_is_told(sufrep, table):
+def test_a_detected_task_is_noted(sufrep, table):
     result = sufrep(f"compare {table} --target rating --group zipcode {FAST} --covariates sqft")
     assert "Note: The target has 5 whole values and was taken for classes" in result.out
 
@@ -243,3 +251,189 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     exec(code_in(report), place)
     assert place["model"].predict(place["X"]).shape == (3_000,)
     assert "seed=3" in code_in(report)
+
+
+# Tables and options that cannot be used, or are unusual
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--target zipcode --group zipcode", "'zipcode' is also in --group"),
+        ("--target price --group zipcode --methods mean", "did you mean 'means'?"),
+        ("--target price --group zipcode --models forst", "did you mean 'forest'?"),
+        ("--target price --group zipcode --scoring rocauc", "did you mean 'roc_auc'"),
+        ("--target price --group zipcode --folds 1", "greater than or equal to 2"),
+        ("--target price --group zipcode --task classes", "'classes' is not one of"),
+        ("--target price", "Missing option '--group'"),
+        ("--group zipcode", "Missing option '--target'"),
+    ],
+)
+def test_wrong_usage_is_reported_before_the_table_is_read(sufrep, tmp_path, options, message):
+    result = sufrep(f"compare {tmp_path}/not-there.csv {options}")
+    assert result.code == 2
+    assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"", "--target y --group g", "is empty: 0 bytes"),
+        (b"g,x,y\n", "--target y --group g", "has columns but no rows"),
+        (b"g,x,y\na,1,2\nb,2,3\n", "--target yy --group g", "did you mean 'y' for 'yy'?"),
+        (b"gg,x,y\na,1,2\nb,2,3\n", "--target y --group g", "did you mean 'gg' for 'g'?"),
+        (b"g,x,y\na,1,3\nb,2,3\n", "--target y --group g", "The target is 3 in every row."),
+        (b"g,x,y\na,1,3\nb,2,\n", "--target y --group g", "NaN or infinity in 1 row(s)"),
+        (b"g,x,y\na,1,u\nb,2,\na,2,v\n", "--target y --group g", "contains NaN or None"),
+        (b"g,x,y\na,1,\nb,2,\n", "--target y --group g", "contains NaN or None"),
+        (b"g,x,y\na,1,3\na,2,4\n", "--target y --group g", "'g' has the one level a in every row"),
+        (b"g,x,y\n,1,3\n,2,4\n", "--target y --group g", "'g' has the one level missing in every row"),
+        (b"g,x,y\na,1,3\n", "--target y --group g", "'g' has the one level a"),
+        (b"g,x,y\na,1,2020-01-01\nb,2,2020-01-02\n", "--target y --group g", "The target holds dates"),
+        (
+            b"g,x,y\na,1,2\nb,2,3\n",
+            "--target y --group g --folds 3",
+            "a number of folds from 2 to that of rows, 2",
+        ),
+        (
+            b"g,x,y\na,1,2\nb,2,3.5\n",
+            "--target y --group g --task binary --new-levels --folds 3",
+            "levels, 2",
+        ),
+        (b"g,x,y\na,1,u\nb,2,v\n", "--target y --group g --task regression", "the target holds 'u'"),
+    ],
+)
+def test_unusable_tables_have_code_1_and_a_hint(sufrep, tmp_path, content, options, message):
+    (tmp_path / "rows.csv").write_bytes(content)
+    result = sufrep(f"compare {tmp_path}/rows.csv {options} --html {tmp_path}/report.html {LINEAR}")
+    assert (result.code, result.out) == (1, "")
+    assert message in result.err
+    assert "\nHint: " in result.err
+    assert "Traceback" not in result.err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_missing_or_damaged_file_is_reported(sufrep, table, tmp_path):
+    result = sufrep(f"compare {table.parent}/house.csv --target price --group zipcode")
+    assert result.code == 1
+    assert f"Hint: did you mean '{table}'" in result.err
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 this is no Parquet")
+    result = sufrep(f"compare {tmp_path}/broken.parquet --target price --group zipcode")
+    assert result.code == 1
+    assert "cannot be read; it may be damaged" in result.err
+
+
+@pytest.mark.parametrize("option", ["--html", "--save"])
+def test_a_file_that_cannot_be_written_is_reported_before_the_comparison(sufrep, tmp_path, option):
+    result = sufrep(f"compare {tmp_path}/not-there.csv --target y --group g {option} {tmp_path}/no/where")
+    assert result.code == 1
+    assert "there is no folder" in result.err
+
+
+def test_if_every_method_fails_the_reasons_are_printed_and_the_code_is_1(sufrep, table, tmp_path):
+    report = tmp_path / "report.html"
+    result = sufrep(
+        f"compare {table} --target price --group zipcode {FAST} --scoring accuracy --html {report}"
+    )
+    assert result.code == 1
+    assert "means with linear failed: ValueError: continuous is not supported" in result.out
+    assert "No method worked on these data." in result.out
+    assert "No method worked on these data." in report.read_text("utf-8")
+
+
+def test_a_level_in_every_row_gives_a_warning(sufrep, table):
+    result = sufrep(f"compare {table} --target price --group id --covariates sqft {FAST}")
+    assert result.code == 0
+    assert (
+        "sufrep: warning: 'id' has a level of its own in every row, so it looks like an identifier"
+        in result.err
+    )
+
+
+def test_unusual_tables_are_compared(sufrep, tmp_path):
+    """Latin-1, commas as decimals, dates, emoji, huge numbers, a column of nothing and two hundred more."""
+    rng = np.random.default_rng(0)
+    names = ["ort", "preis", "datum", "bild", "nummer", "nichts", *(f"spalte{j}" for j in range(200))]
+    lines = [";".join(names)]
+    for i in range(60):
+        odd = [("Köln", "Aachen", "Düren")[i % 3], f"{rng.normal():.3f}".replace(".", ",")]
+        odd += [f"2014-{1 + i % 12:02d}-13", "ab"[i % 2], str(10**17 + i % 7), ""]
+        lines.append(";".join([*odd, *(str(i * j % 11) for j in range(200))]))
+    path = tmp_path / "häuser.csv"
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    result = sufrep(f"compare {path} --target preis --group ort {FAST} --html {tmp_path}/report.html")
+    assert result.code == 0, result.err
+    assert "read as Windows-1252 (Latin-1), because it is not UTF-8" in result.err
+    assert "commas read as decimal signs in 'preis'" in result.err
+    assert "nichts" in result.out
+    assert "Köln" in (tmp_path / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "levels", [["😀", "👩‍👩‍👧", "🏔"], [str(10**30 + j) for j in range(3)], ["a", "", "NA"]]
+)
+def test_unusual_levels_are_levels(sufrep, tmp_path, levels):
+    path = tmp_path / "odd.csv"
+    rows = pl.DataFrame({"g": levels * 10, "x": np.arange(30.0), "y": np.arange(30.0) ** 2 / 7})
+    rows.write_csv(path)
+    result = sufrep(f"compare {path} --target y --group g {LINEAR} --json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["n_levels"] == 3
+
+
+# Runs that are stopped
+
+
+STOPPED = """
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+moment, marker = sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
+def stop(*_):
+    marker.touch()
+    time.sleep(60)
+import sufrep
+from sufrep._report import _render
+_render.drawing_bundle = lambda: ""
+if moment == "learning":
+    sufrep.MeansEncoder.fit_transform = stop
+else:
+    os.fsync = stop
+from sufrep.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("moment", "number"), [("learning", signal.SIGINT), ("writing", signal.SIGKILL)])
+def test_a_stopped_run_leaves_the_old_report_unchanged_and_no_new_one(tmp_path, moment, number):
+    x = np.arange(60.0)
+    pl.DataFrame({"zipcode": list("abc") * 20, "sqft": x, "price": x**2}).write_csv(tmp_path / "houses.csv")
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    (folder / "report.html").write_text("old")
+    marker = tmp_path / "reached"
+    options = "--target price --group zipcode --models linear --jobs 1 --methods means --folds 2"
+    options += f" --html {folder}/report.html"
+    command = f"compare {tmp_path}/houses.csv {options}".split()
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, moment, str(marker), *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not marker.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert marker.exists(), process.communicate()
+        process.send_signal(number)
+        _, messages = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (folder / "report.html").read_text() == "old"
+    assert [path.name for path in folder.glob("*.html")] == ["report.html"]
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert messages.endswith("sufrep: stopped\n")
+        assert "Traceback" not in messages
+        assert [path.name for path in folder.iterdir()] == ["report.html"]

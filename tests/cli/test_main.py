@@ -1,4 +1,4 @@
-"""The command itself: exit codes, messages in place of tracebacks, and a hint where packages are missing."""
+"""The command itself: exit codes, messages instead of tracebacks, and a hint if packages are missing."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ from sufrep.cli import main
 COLOUR = re.compile(r"\x1b\[([0-9;]*;)?[39][0-7]m")
 
 
+HEAVY = {"numpy", "scipy", "sklearn", "joblib", "narwhals", "polars", "pandas", "pyarrow", "altair"}
+HEAVY |= {"xgboost", "econml", "dask", "distributed", "duckdb", "lightgbm", "catboost", "gpboost"}
+# Runs the command, and prints the packages that are loaded at its end.
+LOADED = """
+import sys
+from sufrep.cli import main
+try:
+    main()
+finally:
+    print("loaded:", *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
 @pytest.fixture
 def not_loaded(monkeypatch):
     """As if no command had been called yet."""
-    for module in (
-        "_app",
-        "_encode",
-        "_apply",
-        "_describe",
-        "_paper",
-        "_arguments",
-        "_messages",
-        "_progress",
-    ):
+    for module in ("_arguments", "_compare", "_describe", "_encode", "_paper", "_progress"):
         monkeypatch.delitem(sys.modules, f"sufrep.cli.{module}", raising=False)
         monkeypatch.delattr(cli, module, raising=False)
 
@@ -50,7 +54,7 @@ def test_without_its_packages_the_command_says_what_to_install(sufrep, monkeypat
 
 
 @pytest.mark.usefixtures("not_loaded")
-def test_another_missing_module_is_not_explained_away(monkeypatch):
+def test_another_missing_module_is_not_hidden(monkeypatch):
     monkeypatch.setitem(sys.modules, "shlex", None)
     monkeypatch.setattr(sys, "argv", ["sufrep", "paper", "tables"])
     with pytest.raises(ModuleNotFoundError, match="shlex"):
@@ -88,7 +92,7 @@ def test_ctrl_c_has_code_130_and_no_traceback(sufrep, monkeypatch, tmp_path):
 def test_ctrl_c_while_modules_load_has_code_130_too(sufrep, monkeypatch):
     class Stopping:
         def find_spec(self, name: str, *_: object) -> None:
-            if name == "sufrep.cli._app":
+            if name == "sufrep.cli._compare":
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "meta_path", [Stopping(), *sys.meta_path])
@@ -96,8 +100,8 @@ def test_ctrl_c_while_modules_load_has_code_130_too(sufrep, monkeypatch):
     assert result.err == "sufrep: stopped\n"
 
 
-def test_ctrl_c_in_a_real_run_keeps_the_trials_that_are_done(tmp_path):
-    # A shell may have had this signal ignored in processes of the background.
+def test_ctrl_c_in_a_real_run_keeps_the_finished_trials(tmp_path):
+    # A shell may let background processes ignore this signal.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     options = f"--setups latent_linear --latent 2 --levels 5 --n 2000 --jobs 1 --store {tmp_path}"
     process = subprocess.Popen(
@@ -125,21 +129,31 @@ def test_ctrl_c_in_a_real_run_keeps_the_trials_that_are_done(tmp_path):
     assert 2 <= len(store.records()) < 5000
 
 
-def test_the_module_is_the_command():
-    command = [sys.executable, "-m", "sufrep.cli", "--help"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--help", 0),
+        ("compare --help", 0),
+        ("paper simulations --help", 0),
+        ("encode --no-such-option", 2),
+        ("encode rows.csv --group g --method means", 2),
+        ("compare rows.csv --group g --target g", 2),
+    ],
+)
+def test_help_and_usage_errors_load_only_the_command_line(command, code):
+    result = subprocess.run([sys.executable, "-c", LOADED, *command.split()], capture_output=True, text=True)
+    assert result.returncode == code, result.stderr
+    assert "Usage: " in result.stdout + result.stderr
+    loaded = set(result.stdout.partition("loaded: ")[2].split())
+    assert {"sufrep", "typer"} <= loaded
+    assert not loaded & HEAVY
+
+
+def test_the_module_is_the_command_and_a_reader_may_stop_early():
+    command = f"{sys.executable} -m sufrep.cli paper simulations --help | head -n 2"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert "Usage: " in result.stdout
-    assert "paper" in result.stdout
     assert result.stderr == ""
-
-
-def test_help_needs_none_of_the_heavy_packages():
-    code = (
-        "import sys; from sufrep.cli._app import app; "
-        "print([name for name in ('altair', 'xgboost', 'econml', 'dask') if name in sys.modules])"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(("command", "code"), [("--help", 0), ("paper --help", 0), ("", 2), ("paper", 2)])
@@ -169,13 +183,7 @@ def test_messages_have_colours_unless_no_color_is_set(sufrep, monkeypatch, no_co
     assert bool(COLOUR.search(result.err)) is coloured
 
 
-def test_what_is_piped_has_no_colours(sufrep, monkeypatch):
+def test_piped_output_has_no_colours(sufrep, monkeypatch):
     for name in ("FORCE_COLOR", "NO_COLOR", "PY_COLORS"):
         monkeypatch.delenv(name, raising=False)
     assert "\x1b" not in sufrep("paper simulations --help").out
-
-
-def test_a_reader_that_stops_early_is_no_error():
-    command = f"{sys.executable} -m sufrep.cli paper simulations --help | head -n 1"
-    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
-    assert result.stderr == ""

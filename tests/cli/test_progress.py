@@ -1,4 +1,4 @@
-"""A bar for those who watch, and a line now and then for log files."""
+"""A bar in a terminal, and a line every half minute for log files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sufrep.cli._progress import progress, waiting
 
 
 class Clock:
-    """Time that passes only when told."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -34,7 +34,7 @@ def clock(monkeypatch) -> Clock:
 
 @contextmanager
 def shown(monkeypatch: pytest.MonkeyPatch, **console: Any) -> Iterator[tuple[Any, io.StringIO]]:
-    """A job, and what it shows; `console` says what kind of terminal there is."""
+    """A job, and what it shows; `console` sets the kind of terminal."""
     screen = io.StringIO()
     made = partial(Console, file=screen, width=150, **console)
     monkeypatch.setattr(_progress, "Console", lambda stderr: made(stderr=stderr))
@@ -56,7 +56,7 @@ def test_a_log_has_a_line_every_half_minute_and_one_at_the_end(monkeypatch, cloc
     ]
 
 
-def test_long_times_are_told_in_minutes(monkeypatch, clock):
+def test_long_times_are_in_minutes(monkeypatch, clock):
     with shown(monkeypatch, force_terminal=False) as (bar, screen):
         bar.start(100)
         clock.now += 60
@@ -81,13 +81,13 @@ def test_a_log_line_is_never_broken_nor_read_as_markup(monkeypatch, clock):
     assert screen.getvalue().splitlines() == ["paper simulations: 1 of 2, about 40 s left  [red]" + "x" * 300]
 
 
-def test_a_job_without_work_says_nothing(monkeypatch):
+def test_a_job_without_work_prints_nothing(monkeypatch):
     with shown(monkeypatch, force_terminal=False) as (bar, screen):
         bar.start(0)
     assert screen.getvalue() == ""
 
 
-def test_a_terminal_shows_a_bar_with_counts_and_the_last_piece(monkeypatch):
+def test_a_terminal_shows_a_bar_with_counts_and_the_last_step(monkeypatch):
     with shown(monkeypatch, force_terminal=True, force_interactive=True) as (bar, screen):
         bar.start(4)
         for i in range(3):
@@ -130,16 +130,16 @@ def test_an_error_inside_the_job_comes_through(monkeypatch, terminal):
         job()
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(1.0, ""), (7.0, "reading [a]: done in 7 s\n")])
-def test_what_has_no_steps_is_told_afterwards_if_it_took_long(monkeypatch, clock, seconds, told):
+@pytest.mark.parametrize(("seconds", "expected"), [(1.0, ""), (7.0, "reading [a]: done in 7 s\n")])
+def test_the_end_of_a_job_without_steps_is_reported_if_it_took_long(monkeypatch, clock, seconds, expected):
     screen = io.StringIO()
     monkeypatch.setattr(_progress, "Console", lambda stderr: Console(file=screen, stderr=stderr))
     with waiting("reading [a]"):
         clock.now += seconds
-    assert screen.getvalue() == told
+    assert screen.getvalue() == expected
 
 
-def test_who_watches_sees_what_is_waited_for(monkeypatch):
+def test_a_terminal_shows_a_job_without_steps(monkeypatch):
     screen = io.StringIO()
     made = partial(Console, file=screen, force_terminal=True, width=80)
     monkeypatch.setattr(_progress, "Console", lambda stderr: made(stderr=stderr))

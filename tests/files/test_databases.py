@@ -26,7 +26,7 @@ def kind(request) -> str:
 
 @pytest.fixture
 def filled(tmp_path, kind) -> Callable[..., str]:
-    """``filled("CREATE TABLE …", …)`` is what names the data base."""
+    """``filled("CREATE TABLE …", …)`` is the name of the database."""
 
     def fill(*statements: str) -> str:
         path: Path = tmp_path / "it's [a] house.db"
@@ -49,7 +49,7 @@ def test_a_table_is_read_with_its_types_and_nulls(filled):
     assert (source.names, source.n_rows) == (("zip", "price", "name"), 3)
 
 
-def test_numbers_become_text_where_text_is_asked_for(filled):
+def test_numbers_become_text_on_request(filled):
     assert open_table(filled(*SALES), text=["zip"]).read()["zip"].to_list() == ["98178", None, "98001"]
 
 
@@ -74,31 +74,31 @@ def test_of_several_tables_one_must_be_named(filled):
         open_table(source)
 
 
-def test_an_unknown_table_suggests_one_that_is_there(filled):
+def test_an_unknown_table_suggests_an_existing_one(filled):
     with pytest.raises(
         TableNotFoundError, match=r"""has no table .sale.\.\nHint: did you mean ".*#sales"\?"""
     ):
         open_table(filled(*SALES) + "#sale")
 
 
-def test_an_unknown_column_suggests_one_that_is_there(filled):
+def test_an_unknown_column_suggests_an_existing_one(filled):
     with pytest.raises(TableColumnError, match=r"has no column 'zpi'.\nHint: did you mean 'zip'"):
         open_table(filled(*SALES), text=["zpi"])
 
 
-def test_a_data_base_without_tables_is_refused(filled):
+def test_a_database_without_tables_is_refused(filled):
     with pytest.raises(TableContentError, match="has no tables"):
         open_table(filled())
 
 
-def test_a_file_that_is_no_data_base_is_refused(tmp_path, kind):
+def test_a_file_that_is_not_a_database_is_refused(tmp_path, kind):
     path = tmp_path / "houses.db"
-    path.write_bytes(b"this is no data base" * 500)
+    path.write_bytes(b"this is not a database" * 500)
     with pytest.raises(TableContentError, match="cannot be read"):
         open_table(f"{kind}:{path}")
 
 
-def test_a_missing_data_base_is_not_made(tmp_path, kind):
+def test_a_missing_database_is_not_created(tmp_path, kind):
     with pytest.raises(TableNotFoundError, match="There is no file"):
         open_table(f"{kind}:{tmp_path}/houses.db")
     assert not list(tmp_path.iterdir())
@@ -125,7 +125,7 @@ def test_a_table_of_sqlite_that_is_larger_than_a_batch_is_read_whole(tmp_path, m
     assert open_table(f"sqlite:{tmp_path}/long.db").read()["i"].to_list() == list(range(12))
 
 
-def test_types_that_only_duckdb_has_are_read_as_what_is_nearest(tmp_path):
+def test_types_that_only_duckdb_has_are_read_as_the_nearest_type(tmp_path):
     with closing(duckdb.connect(tmp_path / "odd.db")) as connection:
         connection.execute(
             "CREATE TABLE t AS SELECT 170141183460469231731687303715884105727::HUGEINT AS huge, "

@@ -1,11 +1,11 @@
-"""Tables in files and data bases, read and written with polars.
+"""Tables in files and databases, read and written with polars.
 
 ================================  ==========================================================================
-``.csv``, ``.tsv``, ``.txt``      separated by comma, semicolon, tab or bar; also ``.csv.gz`` and so on
+``.csv``, ``.tsv``, ``.txt``      separated by comma, semicolon, tab or pipe; also ``.csv.gz`` and so on
 ``.parquet``, ``.pq``             Parquet
 ``.feather``, ``.arrow``, ...     Arrow IPC, also ``.ipc``
-``duckdb:houses.db#sales``        the table ``sales`` of a DuckDB file; ``#sales`` may be left out where the
-``sqlite:houses.db#sales``        file has but one table; the same for SQLite
+``duckdb:houses.db#sales``        the table ``sales`` of a DuckDB or SQLite database; ``#sales`` may be left
+``sqlite:houses.db#sales``        out if the database has only one table
 ================================  ==========================================================================
 """
 

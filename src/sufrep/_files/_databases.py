@@ -1,7 +1,7 @@
-"""Tables of DuckDB and SQLite files, copied to a Parquet file of our own before they are read.
+"""Tables of DuckDB and SQLite databases, copied to a temporary Parquet file before they are read.
 
-The copy makes a table that others may be writing to stand still, and gives it what the other formats have:
-one type a column, and batches.
+The copy is a snapshot of a table that others may be writing to, and has what the other formats have: one type
+for each column, and batches.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import polars as pl
 
-from sufrep._files._scan import Scan
-from sufrep._files._scratch import Scratch
+from sufrep._files._scan import Scan, TemporaryCopy, call_code, dict_code
 from sufrep._files._writing import TableWriter
 from sufrep.errors import MissingDependencyError, TableContentError, TableNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 # Rows that pass through Python at a time.
@@ -30,21 +29,24 @@ _PLAIN = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
     *("FLOAT", "DOUBLE", "VARCHAR", "DATE", "TIME", "BLOB"),
 )
-_PLAIN_STARTS = ("DECIMAL", "TIMESTAMP", "ENUM")
+_PLAIN_STARTS = ("DECIMAL", "TIMESTAMP")
+# Types that arrive as another type when they do not pass through Parquet.
+_ARROW_DIFFERS = ("TIMESTAMP_S", "TIMESTAMP WITH TIME ZONE")
 
 
 def scan_database(kind: str, path: Path, table: str, text: Sequence[str]) -> Scan:
-    """Copy a table; an empty name stands for the only one there is."""
-    scratch = Scratch(".parquet")
-    if kind == "duckdb":
-        _copy_duckdb(path, table, text, scratch.path)
-    else:
-        _copy_sqlite(path, table, text, scratch.path)
-    rows = pl.scan_parquet(scratch.path, glob=False)
-    return Scan(rows, int(rows.select(pl.len()).collect().item()), keep=scratch)
+    """Copy a table; an empty name means the only table of the database."""
+    copy = TemporaryCopy(".parquet")
+    copy_table = _copy_duckdb if kind == "duckdb" else _copy_sqlite
+    code = copy_table(path, table, text, copy.path)
+    rows = pl.scan_parquet(copy.path, glob=False)
+    n_rows = int(rows.select(pl.len()).collect().item())
+    imports = ("duckdb",) if kind == "duckdb" else ("sqlite3", "from contextlib import closing")
+    return Scan(rows, n_rows, imports, code, copy=copy)
 
 
-def _copy_duckdb(path: Path, table: str, text: Sequence[str], target: Path) -> None:
+def _copy_duckdb(path: Path, table: str, text: Sequence[str], target: Path) -> str:
+    """Copy a table, and return code that reads it."""
     try:
         import duckdb
     except ModuleNotFoundError as error:
@@ -59,25 +61,30 @@ def _copy_duckdb(path: Path, table: str, text: Sequence[str], target: Path) -> N
             }
             parts = tables[_chosen(f"duckdb:{path}", table, list(tables))]
             source = ".".join(map(_quoted, parts))
-            columns = connection.execute(f"DESCRIBE {source}").fetchall()
-            wanted = ", ".join(_duckdb_column(name, dtype, name in text) for name, dtype, *_ in columns)
-            connection.execute(f"COPY (SELECT {wanted} FROM {source}) TO {_literal(target)} (FORMAT parquet)")
+            types = {name: dtype for name, dtype, *_ in connection.execute(f"DESCRIBE {source}").fetchall()}
+            query = _query([_duckdb_column(name, types[name], name in text) for name in types], types, source)
+            connection.execute(f"COPY ({query}) TO {_literal(target)} (FORMAT parquet)")
     except duckdb.Error as error:
         raise _unreadable(f"duckdb:{path}", error) from error
+    schema = pl.read_parquet_schema(target)
+    casts = [f"{name!r}: pl.{schema[name]}" for name, dtype in types.items() if dtype in _ARROW_DIFFERS]
+    lines = [
+        f"with duckdb.connect({str(path)!r}, read_only=True) as connection:",
+        f"    table = connection.sql({query!r}).pl()",
+    ]
+    return "\n".join([*lines, *[f"table = table.cast({dict_code(casts)})"] * bool(casts)])
 
 
 def _duckdb_column(name: str, dtype: str, as_text: bool) -> str:
-    if dtype == "HUGEINT" or dtype == "UHUGEINT":
-        # What sum() makes of integers. Parquet has no such type, and a float is a number still.
-        target = "VARCHAR" if as_text else "DOUBLE"
-    elif dtype in _PLAIN or dtype.startswith(_PLAIN_STARTS):
+    if dtype in _PLAIN or dtype.startswith(_PLAIN_STARTS):
         return _quoted(name)
-    else:
-        target = "VARCHAR"
-    return f"CAST({_quoted(name)} AS {target}) AS {_quoted(name)}"
+    # sum() of integers gives huge integers. Parquet has no such type, and a float is still a number.
+    is_number = dtype in ("HUGEINT", "UHUGEINT") and not as_text
+    return f"CAST({_quoted(name)} AS {'DOUBLE' if is_number else 'VARCHAR'}) AS {_quoted(name)}"
 
 
-def _copy_sqlite(path: Path, table: str, text: Sequence[str], target: Path) -> None:
+def _copy_sqlite(path: Path, table: str, text: Sequence[str], target: Path) -> str:
+    """Copy a table, and return code that reads it."""
     where = f"sqlite:{path}"
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
@@ -85,29 +92,37 @@ def _copy_sqlite(path: Path, table: str, text: Sequence[str], target: Path) -> N
                 "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
             )
             source = _quoted(_chosen(where, table, sorted(name for (name,) in found)))
-            names = [
-                column[0] for column in connection.execute(f"SELECT * FROM {source} LIMIT 0").description
-            ]
-            schema = {
-                name: pl.String() if name in text else _sqlite_type(connection, source, name)
-                for name in names
-            }
-            wanted = ", ".join(_sqlite_column(name, dtype) for name, dtype in schema.items())
-            cursor = connection.execute(f"SELECT {wanted} FROM {source}")
-            with TableWriter(target) as writer:
-                while True:
-                    rows = cursor.fetchmany(_BATCH)
-                    writer.write(pl.DataFrame(rows, schema=schema, orient="row"))
-                    if len(rows) < _BATCH:
-                        break
+            header = connection.execute(f"SELECT * FROM {source} LIMIT 0").description
+            types = {name: _stored_types(connection, source, name) for name, *_ in header}
+            schema = {name: pl.String() if name in text else _sqlite_type(types[name]) for name in types}
+            columns = [_sqlite_column(name, schema[name], types[name]) for name in types]
+            query = _query(columns, types, source)
+            _write_batches(connection.execute(query), schema, target)
     except sqlite3.Error as error:
         raise _unreadable(where, error) from error
+    items = [f"{name!r}: pl.{dtype}" for name, dtype in schema.items()]
+    arguments = [repr(query), "connection", f"schema_overrides={dict_code(items)}"]
+    read = call_code("pl.read_database", arguments).replace("\n", "\n    ")
+    return f"with closing(sqlite3.connect({str(path)!r})) as connection:\n    table = {read}"
 
 
-def _sqlite_type(connection: sqlite3.Connection, source: str, name: str) -> Any:
-    """The type that holds all values of a column, because each value has a type of its own."""
+def _write_batches(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType], target: Path) -> None:
+    with TableWriter(target) as writer:
+        while True:
+            rows = cursor.fetchmany(_BATCH)
+            writer.write(pl.DataFrame(rows, schema=dict(schema), orient="row"))
+            if len(rows) < _BATCH:
+                break
+
+
+def _stored_types(connection: sqlite3.Connection, source: str, name: str) -> set[str]:
+    """The types of the values of a column, because each value has its own; nulls do not count."""
     found = connection.execute(f"SELECT DISTINCT typeof({_quoted(name)}) FROM {source}").fetchall()
-    types = {kind for (kind,) in found} - {"null"}
+    return {kind for (kind,) in found} - {"null"}
+
+
+def _sqlite_type(types: set[str]) -> pl.DataType:
+    """The type that holds all values of a column."""
     if types == {"integer"}:
         return pl.Int64()
     if types and types <= {"integer", "real"}:
@@ -115,23 +130,30 @@ def _sqlite_type(connection: sqlite3.Connection, source: str, name: str) -> Any:
     return pl.Binary() if types == {"blob"} else pl.String()
 
 
-def _sqlite_column(name: str, dtype: Any) -> str:
+def _sqlite_column(name: str, dtype: pl.DataType, types: set[str]) -> str:
     column = _quoted(name)
-    if dtype == pl.Float64:
-        return f"CAST({column} AS REAL)"
-    if dtype != pl.String:
+    if dtype == pl.Float64 and types != {"real"}:
+        return f"CAST({column} AS REAL) AS {column}"
+    if dtype != pl.String or types <= {"text"}:
         return column
+    if "real" not in types:
+        return f"CAST({column} AS TEXT) AS {column}"
     whole = f"CAST({column} AS INTEGER)"
     return (
         f"CASE WHEN typeof({column}) = 'real' AND {column} = {whole} "
-        f"THEN CAST({whole} AS TEXT) ELSE CAST({column} AS TEXT) END"
+        f"THEN CAST({whole} AS TEXT) ELSE CAST({column} AS TEXT) END AS {column}"
     )
 
 
+def _query(columns: Sequence[str], names: Iterable[str], source: str) -> str:
+    is_plain = list(columns) == list(map(_quoted, names))
+    return f"SELECT {'*' if is_plain else ', '.join(columns)} FROM {source}"
+
+
 def _chosen(where: str, table: str, tables: Sequence[str]) -> str:
-    """The name of the table, if there is such a one."""
+    """The name of the table; raise if there is no such table."""
     if not tables:
-        raise TableContentError(where, "has no tables.", "look at whether this is the right file.")
+        raise TableContentError(where, "has no tables.", "check that this is the right file.")
     if not table and len(tables) == 1:
         return tables[0]
     if table in tables:
@@ -145,7 +167,7 @@ def _chosen(where: str, table: str, tables: Sequence[str]) -> str:
 
 def _unreadable(where: str, error: Exception) -> TableContentError:
     what = f"cannot be read: {str(error).splitlines()[0].rstrip('.')}."
-    return TableContentError(where, what, "look at whether this is the right file, and not locked.")
+    return TableContentError(where, what, "check that this is the right file, and that it is not locked.")
 
 
 def _quoted(name: str) -> str:

@@ -1,12 +1,21 @@
-"""What every format has in common once it is opened."""
+"""The result of opening a table in any format, and temporary copies that it may rest on."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
+
+# Characters in a line of generated code.
+_WIDTH = 88
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,13 +26,64 @@ class Scan:
     ----------
     rows : LazyFrame
     n_rows : int
+    imports : tuple of str
+        Modules that the code imports in addition to polars.
+    code : str
+        Python code that defines `table`, a polars frame with the same rows, from `pl` and the imports.
     notes : tuple of str
-        What a user should know of how they are read.
-    keep : object
-        Whatever must live as long as the rows: a copy of the file.
+        What a user should know about how the rows are read.
+    copy : TemporaryCopy or None
+        Must live as long as the rows.
     """
 
     rows: pl.LazyFrame
     n_rows: int
+    imports: tuple[str, ...]
+    code: str
     notes: tuple[str, ...] = ()
-    keep: object = None
+    copy: TemporaryCopy | None = None
+
+
+class TemporaryCopy:
+    """A file in the folder for temporary files, removed with the last reference to this object."""
+
+    def __init__(self, suffix: str) -> None:
+        handle, name = tempfile.mkstemp(prefix="sufrep-", suffix=suffix)
+        os.close(handle)
+        self.path = Path(name)
+        # Unlike __del__ this also runs when the interpreter exits.
+        weakref.finalize(self, self.path.unlink, missing_ok=True)
+
+
+def call_code(function: str, arguments: Sequence[str]) -> str:
+    """Code of a call, on one line if it fits, else with one argument a line.
+
+    >>> print(call_code("pl.read_csv", ["'houses.csv'", "separator=';'"]))
+    pl.read_csv('houses.csv', separator=';')
+    """
+    line = f"{function}({', '.join(arguments)})"
+    if len(line) <= _WIDTH and "\n" not in line:
+        return line
+    return f"{function}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
+
+
+def dict_code(items: Sequence[str]) -> str:
+    """Code of a dictionary as an argument of a call, filled into lines.
+
+    >>> dict_code(["'a': pl.Int64", "'b': pl.String"])
+    "{'a': pl.Int64, 'b': pl.String}"
+    """
+    line = f"{{{', '.join(items)}}}"
+    if len(line) <= _WIDTH - len("    schema_overrides=,"):
+        return line
+    lines = [""]
+    for item in items:
+        if lines[-1] and len(lines[-1]) + len(item) + 2 > _WIDTH - 8:
+            lines.append("")
+        lines[-1] += f"{' ' * bool(lines[-1])}{item},"
+    return "{\n" + "".join(f"        {line}\n" for line in lines) + "    }"
+
+
+def has_pattern(path: str) -> bool:
+    """Whether polars would read the characters of a path as a pattern for several files."""
+    return any(character in path for character in "*?[")

@@ -1,4 +1,4 @@
-"""A table somewhere outside, opened to be read as a whole, as a sample or in batches."""
+"""A table in a file or a database, opened to be read as a whole, as a sample or in batches."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sufrep._files._scan import Scan
+from sufrep._files._scan import Scan, call_code, has_pattern
 from sufrep.errors import (
     FileEndingError,
     InvalidParameterError,
@@ -22,49 +22,57 @@ from sufrep.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
+
+    from sufrep._files._scan import TemporaryCopy
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 DATABASES = ("duckdb", "sqlite")
-# Rows that are held at a time while a sample is drawn.
+# The zero after the point of a whole number, and the sign of -0.0.
+_ZEROS = r"^-(0)\.0$|\.0$"
+# Rows in memory at a time while a sample is drawn.
 _BATCH = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableSource:
-    """A table that was found and looked at, but whose rows are still where they were.
+    """A table whose columns and types are known, but whose rows are not read yet.
 
     Attributes
     ----------
     where : str
-        What errors call it.
+        The table as the user named it.
     names : tuple of str
         The columns.
     n_rows : int
     notes : tuple of str
-        What a user should know of how it is read, such as "commas taken as decimal signs in 'price'".
+        What a user should know about how it is read, such as "commas read as decimal signs in 'price'".
+    code : str
+        Python code that defines `table`, a polars frame equal to `read()`. It is generated from what was
+        found about the table: separator, decimal sign, encoding, spellings of null, types.
     """
 
     where: str
     names: tuple[str, ...]
     n_rows: int
     notes: tuple[str, ...]
+    code: str
     _rows: pl.LazyFrame
-    _keep: object
+    _copy: TemporaryCopy | None
 
     def read(self, n_rows: int | None = None, seed: int = 0) -> pl.DataFrame:
-        """Read all rows, or a simple random sample of them, in the order of the table.
+        """Read all rows, or a random sample of them without replacement, in the order of the table.
 
         Parameters
         ----------
         n_rows : int, optional
-            Size of the sample, drawn without replacement; all rows if there are not more.
+            Size of the sample; all rows if the table has no more.
         seed : int, default=0
-            Of the sample.
+            Seed of the sample.
         """
         if n_rows is not None and n_rows < 1:
             raise InvalidParameterError("n_rows", n_rows, "at least 1")
@@ -83,16 +91,16 @@ class TableSource:
         return pl.concat(parts)
 
     def batches(self, size: int) -> Iterator[pl.DataFrame]:
-        """The rows in their order, about ``size`` at a time and never more, all batches of the same types.
+        """The rows in their order, at most ``size`` at a time, with the same types in all batches.
 
-        What is held in memory does not grow with the table.
+        Memory use does not grow with the table.
         """
         with _reading(self.where):
             for batch in self._rows.collect_batches(chunk_size=size, maintain_order=True, engine="streaming"):
                 yield from batch.iter_slices(size)
 
     def require(self, columns: Sequence[str]) -> None:
-        """Raise if one of the columns is not there."""
+        """Raise if one of the columns is missing."""
         _require(self.where, columns, self.names)
 
 
@@ -102,34 +110,65 @@ def open_table(source: str | Path, *, text: Sequence[str] = (), drop: Sequence[s
     Parameters
     ----------
     source : str or Path
-        A file whose ending tells its format, or a table of a data base such as ``duckdb:houses.db#sales``;
+        A file whose ending tells its format, or a table of a database such as ``duckdb:houses.db#sales``;
         see :mod:`sufrep._files`.
     text : sequence of str
-        Columns that are read as text whatever they look like, so that "01234" stays "01234". A number that
-        is stored as such becomes its digits: 98178 and 98178.0 are "98178".
+        Columns that are read as text whatever they look like, so that "01234" stays "01234". Numbers of typed
+        formats become their digits: 98178 and 98178.0 are "98178".
     drop : sequence of str
-        Columns that are left out, as if they were not there.
+        Columns that are left out, as if they did not exist.
     """
     try:
         import polars as pl
     except ModuleNotFoundError as error:
         raise MissingDependencyError("polars", f"Reading {str(source)!r}", "cli") from error
-    from sufrep._files._types import as_text
-
     where, text, drop = str(source), tuple(dict.fromkeys(text)), tuple(dict.fromkeys(drop))
     scan = _scan(where, text, drop)
     with _reading(where):
         schema = scan.rows.collect_schema()
     _require(where, (*text, *drop), schema.names())
     if not scan.n_rows:
-        raise TableContentError(where, "has columns but no rows.", "look at the step that wrote it.")
+        raise TableContentError(where, "has columns but no rows.", "check the step that wrote it.")
     for name in text:
         if schema[name].is_nested() or schema[name] == pl.Binary:
             what = f"holds {schema[name]} in column {name!r}, which cannot be read as text."
             raise TableContentError(where, what, "choose another column, or convert it first.")
     rows = scan.rows.with_columns(as_text(name, schema[name]) for name in text).drop(drop)
     names = tuple(name for name in schema.names() if name not in drop)
-    return TableSource(where, names, scan.n_rows, scan.notes, rows, scan.keep)
+    code = _code(scan, {name: schema[name] for name in text}, drop)
+    return TableSource(where, names, scan.n_rows, scan.notes, code, rows, scan.copy)
+
+
+def as_text(name: str, dtype: pl.DataType) -> pl.Expr:
+    """A column as text: 98178 and 98178.0 are "98178", null and NaN are null."""
+    import polars as pl
+
+    column = pl.col(name)
+    if dtype.is_float():
+        return column.fill_nan(None).cast(pl.String).str.replace(_ZEROS, "$1")
+    if dtype.is_decimal():
+        return column.cast(pl.String).str.replace(r"\.0+$", "")
+    return column.cast(pl.String)
+
+
+def _as_text_code(name: str, dtype: pl.DataType) -> str:
+    """What `as_text` does, as Python code."""
+    if dtype.is_float():
+        return f"pl.col({name!r}).fill_nan(None).cast(pl.String).str.replace(r'{_ZEROS}', '$1')"
+    if dtype.is_decimal():
+        return rf"pl.col({name!r}).cast(pl.String).str.replace(r'\.0+$', '')"
+    return f"pl.col({name!r}).cast(pl.String)"
+
+
+def _code(scan: Scan, text: Mapping[str, pl.DataType], drop: Sequence[str]) -> str:
+    imports = [line if " " in line else f"import {line}" for line in scan.imports]
+    lines = ["\n".join([*imports, "import polars as pl"]), "", scan.code]
+    converted = [_as_text_code(name, dtype) for name, dtype in text.items() if str(dtype) != "String"]
+    if converted:
+        lines.append(call_code("table = table.with_columns", converted))
+    if drop:
+        lines.append(call_code("table = table.drop", list(map(repr, drop))))
+    return "\n".join(lines)
 
 
 def _require(where: str, columns: Sequence[str], names: Sequence[str]) -> None:
@@ -144,31 +183,34 @@ def _scan(where: str, text: Sequence[str], drop: Sequence[str]) -> Scan:
         from sufrep._files._databases import scan_database
 
         name, _, table = rest.partition("#")
-        return scan_database(kind, _found(Path(name)), table, text)
-    path = _found(Path(where))
+        return scan_database(kind, _existing(Path(name)), table, text)
+    path = _existing(Path(where))
     ending = _ending(path)
     if not path.stat().st_size:
-        raise TableContentError(where, "is empty: 0 bytes.", "look at the step that wrote it.")
+        raise TableContentError(where, "is empty: 0 bytes.", "check the step that wrote it.")
     if ending in TEXT_ENDINGS:
-        from sufrep._files._csv import scan_csv
+        from sufrep._files._text import scan_text
 
         with _reading(where):
-            # What is left out need not be understood, so it is as good as text.
-            return scan_csv(path, (*text, *drop))
-    return _scan_binary(path, where, parquet=ending in PARQUET_ENDINGS)
+            # The types of columns that are left out do not matter, so they count as text.
+            return scan_text(path, (*text, *drop))
+    return _scan_binary(path, where, "parquet" if ending in PARQUET_ENDINGS else "ipc")
 
 
-def _scan_binary(path: Path, where: str, *, parquet: bool) -> Scan:
+def _scan_binary(path: Path, where: str, kind: Literal["parquet", "ipc"]) -> Scan:
     import polars as pl
 
+    code = f"table = pl.read_{kind}({where!r})"
+    if has_pattern(where):
+        code = f"table = pl.scan_{kind}({where!r}, glob=False).collect()"
     with _reading(where):
-        # A path with brackets is no pattern (test_a_name_may_hold_brackets).
-        rows = pl.scan_parquet(path, glob=False) if parquet else pl.scan_ipc(path, glob=False)
-        return Scan(rows, int(rows.select(pl.len()).collect(engine="streaming").item()))
+        # Brackets in a path are not a pattern (test_a_name_may_hold_brackets).
+        rows = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(path, glob=False)
+        return Scan(rows, int(rows.select(pl.len()).collect(engine="streaming").item()), (), code)
 
 
 def _ending(path: Path) -> str:
-    """The ending by which the format is known, in lower case."""
+    """The ending that tells the format, in lower case."""
     name = path.name.lower()
     known = (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
     for ending in known:
@@ -177,31 +219,31 @@ def _ending(path: Path) -> str:
     hint = "rename the file, or save it as one of these."
     if name.endswith((".db", ".sqlite", ".sqlite3", ".duckdb")):
         kind = "duckdb" if name.endswith(".duckdb") else "sqlite"
-        hint = f"a data base is named with its table, as in {kind}:{path}#sales."
+        hint = f"name a database together with its table, as in {kind}:{path}#sales."
     raise FileEndingError(path, known, hint)
 
 
-def _found(path: Path) -> Path:
-    """The path, if there is a file that may be read."""
+def _existing(path: Path) -> Path:
+    """The path; raise if there is no such file."""
     if path.is_dir():
         raise TableContentError(str(path), "is a folder.", "name a file in it.")
     if not path.exists():
         folder = path.parent
         if not folder.is_dir():
-            raise TableNotFoundError(f"There is no folder {str(folder)!r}.", [], "look at how it is spelt.")
+            raise TableNotFoundError(f"There is no folder {str(folder)!r}.", [], "check the spelling.")
         names = [entry.name for entry in folder.iterdir() if entry.is_file()]
         near = [str(folder / name) for name in get_close_matches(path.name, names, n=2)]
-        hint = "" if near else f"look at how it is spelt; this is the folder {str(folder.resolve())!r}."
+        hint = "" if near else f"check the spelling; the folder is {str(folder.resolve())!r}."
         raise TableNotFoundError(f"There is no file {str(path)!r}.", near, hint)
     return path
 
 
 @contextmanager
 def _reading(where: str) -> Iterator[None]:
-    """Turn whatever polars meets in a damaged file into an error of ours."""
+    """Turn the errors of polars about a damaged file into an error of ours."""
     import polars as pl
 
-    # A panic of polars is no Exception: it would pass every other net (test_damaged_files_are_refused).
+    # A panic of polars is not an Exception (test_a_panic_of_polars_is_an_error_of_ours).
     broken: Any = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError)
     try:
         yield
@@ -209,5 +251,5 @@ def _reading(where: str) -> Iterator[None]:
         raise
     except broken as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        what = f"cannot be read; it may be damaged or not what its name says ({first})."
-        raise TableContentError(where, what, "get it anew, or look at what wrote it.") from error
+        what = f"cannot be read; it may be damaged, or not have the format of its ending ({first})."
+        raise TableContentError(where, what, "get a new copy, or check the step that wrote it.") from error

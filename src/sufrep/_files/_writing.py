@@ -1,4 +1,4 @@
-"""Tables written wholly or not at all."""
+"""Tables written to files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITTEN = (*_SEPARATORS, *_PARQUET, *_ARROW)
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise if a table cannot be written to ``path``: better now than after long work."""
+    """Raise if a table cannot be written to ``path``, so that a long computation need not be lost."""
     path = Path(path)
     if path.suffix.lower() not in WRITTEN:
         raise FileEndingError(path, WRITTEN, "choose one of these endings.")
@@ -32,38 +32,38 @@ def check_writable(path: str | Path) -> None:
 
 
 def check_place(path: str | Path) -> None:
-    """Raise if no file at all can be written to ``path``."""
+    """Raise if no file can be written to ``path``."""
     path = Path(path)
     if path.is_dir():
-        raise NotWritableError(path, "there is a folder of this name.", "name a file in it.")
+        raise NotWritableError(path, "it is a folder.", "name a file in it.")
     if not path.parent.is_dir():
         what = f"there is no folder {str(path.parent)!r}."
-        raise NotWritableError(path, what, "make it first, or look at how it is spelt.")
+        raise NotWritableError(path, what, "create it first, or check the spelling.")
     probe = _hidden(path)
     try:
         probe.touch(exist_ok=False)
         probe.unlink()
     except OSError as error:
         what = f"{error.strerror or error}."
-        raise NotWritableError(path, what, "choose a folder in which you may write.") from error
+        raise NotWritableError(path, what, "choose a folder in which you may write files.") from error
 
 
 def write_table(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame to a file whose ending tells the format."""
+    """Write a frame to a file, in the format of its ending."""
     with TableWriter(path) as writer:
         writer.write(frame)
 
 
 class TableWriter:
-    """A file that is written batch by batch, and appears under its name when the last one is there.
+    """A file that is written in batches and appears under its name when it is complete.
 
-    Until then everything is in a hidden folder beside it, ``.NAME.….part``, which is removed if an error
-    ends the ``with`` block. What stood under the name before stays until it is replaced.
+    Until then everything is in a hidden folder next to it, ``.NAME.….part``, which is removed if an error
+    ends the ``with`` block. An older file of the name stays until it is replaced.
 
     Parameters
     ----------
     path : str or Path
-        Ends with .csv, .tsv, .parquet, .pq, .feather, .arrow or .ipc.
+        Its ending is .csv, .tsv, .parquet, .pq, .feather, .arrow or .ipc.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class TableWriter:
             if self._ending in _SEPARATORS:
                 self._append_text(batch)
             else:
-                # Parquet cannot be appended to; polars joins such parts at the speed of the disk.
+                # Parquet files cannot be appended to; polars joins Arrow files at the speed of the disk.
                 self._parts.append(self._folder / f"{len(self._parts)}.arrow")
                 batch.write_ipc(self._parts[-1])
 
@@ -132,7 +132,7 @@ class TableWriter:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn a full disk, or a type that has no place in the format, into an error of ours."""
+        """Turn a full disk, or a type that the format cannot store, into an error of ours."""
         import polars as pl
 
         try:
@@ -140,12 +140,12 @@ class TableWriter:
         except pl.exceptions.PolarsError as error:
             what = f"{str(error).splitlines()[0]}."
             raise NotWritableError(
-                self.path, what, "Parquet (.parquet) holds every type of column."
+                self.path, what, "Parquet (.parquet) stores every type of column."
             ) from error
         except OSError as error:
-            raise NotWritableError(self.path, f"{error.strerror or error}.", "look at the disk.") from error
+            raise NotWritableError(self.path, f"{error.strerror or error}.", "check the disk.") from error
 
 
 def _hidden(path: Path) -> Path:
-    """A name beside the path that nobody else uses."""
+    """A name next to the path that nobody else uses."""
     return path.parent / f".{path.name}.{secrets.token_hex(4)}.part"

@@ -1,33 +1,116 @@
-"""Options that take several values in a row, as in ``--latent 2 10``."""
+"""What the commands share: arguments and options, the roles of columns, messages on the error stream."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sufrep._files import TableSource
+
+TableArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A file (.csv, .tsv, .txt, each also with .gz; .parquet; .feather, .arrow), or a table of a "
+        "database, as in duckdb:houses.db#sales or sqlite:houses.db#sales.",
+        show_default=False,
+    ),
+]
+DropOption = Annotated[list[str], typer.Option("--drop", help="Columns to leave out; several may follow.")]
+TextOption = Annotated[
+    list[str],
+    typer.Option("--text", help="Further columns to read as text, such as numbers with leading zeros."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRoles:
+    """The columns that the options name."""
+
+    group: tuple[str, ...]
+    target: str | None
+    covariates: tuple[str, ...]
+    drop: tuple[str, ...]
+
+    def used(self) -> list[str]:
+        """Every column that is named and not dropped."""
+        return [*self.group, *([self.target] if self.target else []), *self.covariates]
+
+    def check(self) -> None:
+        """Raise if a column has two roles."""
+        named = {"--group": self.group, "--covariates": self.covariates, "--drop": self.drop}
+        for option, columns in named.items():
+            if self.target in columns:
+                raise usage_error(f"{self.target!r} is also in {option}.", "--target")
+        for option in ("--covariates", "--drop"):
+            both = set(self.group).intersection(named[option])
+            if both:
+                raise usage_error(f"{min(both)!r} is also in --group.", option)
+        both = set(self.covariates).intersection(self.drop)
+        if both:
+            raise usage_error(f"{min(both)!r} is also in --covariates.", "--drop")
+
+
+# Messages
+
+
+def message(text: str) -> None:
+    """Print something that is not a result."""
+    typer.echo(f"sufrep: {text}", err=True)
+
+
+def report_notes(source: TableSource) -> None:
+    """Print how a table was read, where that is not obvious."""
+    for note in source.notes:
+        message(f"{source.where}: {note}")
+
+
+@contextmanager
+def report_warnings() -> Iterator[None]:
+    """Print each warning once, without the line of code that it comes from."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        message(f"warning: {text}")
+
+
+def usage_error(text: str, option: str) -> typer.BadParameter:
+    """An error with exit code 2 that names the option."""
+    return typer.BadParameter(text, param_hint=option)
+
+
+# Options with several values
 
 
 class SeveralValues(TyperCommand):
     """A command whose repeatable options may be followed by many values.
 
-    ``--latent 2 10`` becomes ``--latent 2 --latent 10``, which is all that click knows. Positional arguments
-    stand before such options, or behind options of one value; ``--`` ends a row of values too.
+    ``--latent 2 10`` becomes ``--latent 2 --latent 10``, the only form that click accepts. Positional
+    arguments come before such options, or after options of one value; ``--`` ends a list of values too.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat the name of the option before each of its values, then parse as usual."""
+        """Parse the arguments, with the name of the option repeated before each of its values."""
         repeatable = {
             name for option in self.params if getattr(option, "multiple", False) for name in option.opts
         }
         expanded = repeat_names(args, repeatable)
-        may_have_swallowed = not repeatable.isdisjoint(expanded)
+        may_be_a_value = not repeatable.isdisjoint(expanded)
         try:
             return super().parse_args(ctx, expanded)
         except typer.BadParameter as error:
             is_argument = getattr(error.param, "param_type_name", "") == "argument"
-            if is_argument and not error.message and may_have_swallowed:
-                error.message = "It stands before options that take several values."
+            if is_argument and not error.message and may_be_a_value:
+                error.message = "It comes before options that take several values."
             raise
 
 

@@ -1,4 +1,4 @@
-"""``sufrep describe``: what an encoder file holds."""
+"""``sufrep describe``: the contents of an encoder file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep.cli._apply import EncoderArgument, load_encoder
+from sufrep.cli._encode import EncoderArgument, load_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sufrep.encoders._base import GroupEncoder
     from sufrep.representation import Representation
 
-# Levels and columns of a table that are shown.
+# Levels and columns of a group that are printed.
 _LEVELS = 5
 _COLUMNS = 6
 
@@ -26,7 +26,7 @@ def describe(
     encoder: EncoderArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell what a saved encoder does and what it has learnt.
+    """Describe a saved encoder: its groups, covariates, new columns and parameters.
 
     Example: sufrep describe zip.sufrep
     """
@@ -38,7 +38,7 @@ def describe(
 
 
 def description(encoder: GroupEncoder) -> dict[str, Any]:
-    """Everything that is told, in plain types."""
+    """The description, in types that JSON has."""
     layout = encoder.layout_
     names = encoder.get_feature_names_out().tolist()
     described = {
@@ -78,7 +78,7 @@ def _group(name: str, table: Representation) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has."""
+    """A value as a type that JSON has."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
@@ -87,7 +87,7 @@ def _plain(value: Any) -> Any:
 
 
 def _method(encoder: GroupEncoder) -> str | None:
-    """The name of the method that makes such an encoder, the most special one."""
+    """The name of the most specific method that creates such an encoder."""
     from sufrep.encoders._registry import METHODS
 
     fitting = {
@@ -110,29 +110,29 @@ def _jsonable(value: Any) -> Any:
     return list(map(_jsonable, value)) if isinstance(value, (list, tuple)) else _plain(value)
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
-    method = f" (method {told['method']})" if told["method"] else ""
-    lines = [f"{told['encoder']}{method}"]
+def _lines(described: dict[str, Any]) -> list[str]:
+    method = f" (method {described['method']})" if described["method"] else ""
+    lines = [f"{described['encoder']}{method}"]
     lines += [
         f"  group         {group['name']}: {group['n_levels']:,} level(s), {group['n_rows']:,} row(s)"
-        for group in told["groups"]
+        for group in described["groups"]
     ]
-    lines.append(f"  covariates    {_listed(told['covariates'])}")
-    if "target_type" in told:
-        lines.append(f"  target        {told['target_type']}")
-    lines.append(f"  columns made  {_listed(told['columns_made'])}")
-    changed = [f"{name}={value!r}" for name, value in told["parameters"].items()]
-    lines.append(f"  parameters    {', '.join(changed) or 'all as by default'}")
-    if "report" in told:
-        lines += ["", *_report_lines(told)]
-    for group in told["groups"]:
+    lines.append(f"  covariates    {_listed(described['covariates'])}")
+    if "target_type" in described:
+        lines.append(f"  target        {described['target_type']}")
+    lines.append(f"  new columns   {_listed(described['columns_made'])}")
+    changed = [f"{name}={value!r}" for name, value in described["parameters"].items()]
+    lines.append(f"  parameters    {', '.join(changed) or 'defaults'}")
+    if "report" in described:
+        lines += ["", *_report_lines(described)]
+    for group in described["groups"]:
         lines += ["", *_level_lines(group)]
     return lines
 
 
-def _report_lines(told: dict[str, Any]) -> list[str]:
-    report = told["report"]
-    chosen = " + ".join(told["chosen"]) or "drop, which leaves the column out"
+def _report_lines(described: dict[str, Any]) -> list[str]:
+    report = described["report"]
+    chosen = " + ".join(described["chosen"]) or "none; the column is dropped"
     rows = [
         ("*" if mark else "", name, f"{loss:.6g}", f"{gain:.4g} ± {error:.2g}", str(width))
         for name, loss, gain, error, width, mark in zip(

@@ -1,9 +1,9 @@
-"""``sufrep encode``: from a table to a table with new columns, and an encoder for rows to come."""
+"""``sufrep encode`` and ``sufrep apply``: tables with new columns, from a new encoder or from a saved one."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+import warnings
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -11,32 +11,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep.cli._messages import tell_notes, warnings_told, wrong_usage
+from sufrep.cli._arguments import (
+    ColumnRoles,
+    DropOption,
+    TableArgument,
+    TextOption,
+    message,
+    report_notes,
+    report_warnings,
+    usage_error,
+)
 from sufrep.cli._progress import progress
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from sufrep._arrays import Mask
     from sufrep._files import TableSource
     from sufrep.encoders._base import GroupEncoder
 
 
 class Unseen(StrEnum):
-    """What a level gets that was never seen."""
+    """Treatment of levels that the encoder has not seen."""
 
     prior = "prior"
     error = "error"
 
 
 class Missing(StrEnum):
-    """What a null in the column of levels is."""
+    """Treatment of nulls in the group column."""
 
     level = "level"
     prior = "prior"
     error = "error"
 
 
-# Parameters of encoders that options of their own set, and those that the command decides.
+# Rows in memory at a time.
+_BATCH = 50_000
+# Parameters of encoders with an option of their own, and those that the command sets itself.
 _OPTIONS = {
     "group": "--group",
     "covariates": "--covariates",
@@ -45,27 +57,14 @@ _OPTIONS = {
     "min_frequency": "--min-frequency",
     "random_state": "--seed",
 }
-_DECIDED = ("remainder", "sparse_output", "estimator", "verbose")
+_FIXED = ("remainder", "sparse_output", "estimator", "verbose")
 
-TableArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE",
-        help="A file (.csv, .tsv, .txt, also with .gz; .parquet; .feather, .arrow), or a table of a data "
-        "base as in duckdb:houses.db#sales or sqlite:houses.db#sales.",
-        show_default=False,
-    ),
-]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", help="File of the new table: .csv, .tsv, .parquet, .feather or .arrow."),
+    typer.Option("--out", help="File for the new table: .csv, .tsv, .parquet, .feather or .arrow."),
 ]
-DropOption = Annotated[
-    list[str], typer.Option("--drop", help="Columns to leave out, also of the new table; several in a row.")
-]
-TextOption = Annotated[
-    list[str],
-    typer.Option("--text", help="Further columns to read as text, such as numbers with leading zeros."),
+EncoderArgument = Annotated[
+    Path, typer.Argument(metavar="ENCODER", help="A file written with --save.", show_default=False)
 ]
 
 
@@ -75,7 +74,7 @@ def encode(
         list[str],
         typer.Option(
             "--group",
-            help="Columns of levels, several in a row. They are read as text: 01234 stays 01234.",
+            help="Group columns; several may follow. They are read as text: 01234 stays 01234.",
             show_default=False,
         ),
     ],
@@ -84,49 +83,56 @@ def encode(
     ] = "sufficient",
     target: Annotated[
         str | None,
-        typer.Option("--target", help="Column to be predicted. It is never a covariate."),
+        typer.Option("--target", help="Column to predict. It is never a covariate."),
     ] = None,
     covariates: Annotated[
         list[str],
-        typer.Option("--covariates", help="Numeric columns that describe the levels; all if not given."),
+        typer.Option("--covariates", help="Numeric columns that describe the levels; by default all."),
     ] = [],
     drop: DropOption = [],
     text: TextOption = [],
     out: OutOption = None,
     save: Annotated[
-        Path | None, typer.Option("--save", help="File of the encoder, for `sufrep apply` and sufrep.load.")
+        Path | None, typer.Option("--save", help="File for the encoder, for `sufrep apply` and sufrep.load.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of folds and draws.")] = 0,
-    unseen: Annotated[Unseen, typer.Option("--unseen", help="What new levels get.")] = Unseen.prior,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
+    unseen: Annotated[Unseen, typer.Option("--unseen", help="Treatment of new levels.")] = Unseen.prior,
     missing: Annotated[
-        Missing, typer.Option("--missing", help="What a null among the levels is.")
+        Missing, typer.Option("--missing", help="Treatment of nulls in the group column.")
     ] = Missing.level,
     min_frequency: Annotated[
         float | None,
-        typer.Option("--min-frequency", help="Rows, or a share of them, below which levels are pooled."),
+        typer.Option(
+            "--min-frequency", help="Levels with fewer rows, or a smaller share of them, are pooled."
+        ),
     ] = None,
     param: Annotated[
         list[str],
         typer.Option("--param", help="Further parameters of the encoder, as in --param n_components=3."),
     ] = [],
 ) -> None:
-    """Add columns that stand for the levels of a column, and save the encoder.
+    """Encode a column, and save the encoder.
 
-    The new table has all columns of the old one in their order, those of levels and the target too, and then
-    the new ones. Where the target is used, each row gets what was learnt without the fold that it is in, so
-    that a model may be trained on the new table. Rows to come get what was learnt from all rows; that is what
-    `sufrep apply` does.
+    The new table has all columns of the old one, including the group columns and the target, followed by the
+    new ones. If the target is used, the encoding is cross-fitted: each row gets values that were learnt from
+    the other folds, so that a model may be trained on the new table. `sufrep apply` encodes new rows with
+    what was learnt from all rows.
 
     Example: sufrep encode houses.csv --group zipcode --target price --out train.parquet --save zip.sufrep
     """
+    roles = ColumnRoles(tuple(dict.fromkeys(group)), target, tuple(covariates), tuple(drop))
+    roles.check()
+    if out is None and save is None:
+        raise usage_error("nothing would be written; name at least one file.", "--out, --save")
+    parameters: dict[str, Any] = {
+        "unseen": unseen.value,
+        "missing": missing.value,
+        "min_frequency": _count(min_frequency),
+    }
+    parameters |= parse_parameters(param)
     from sufrep._files import check_place, check_writable, open_table, write_table
 
-    roles = Roles(tuple(dict.fromkeys(group)), target, tuple(covariates), tuple(drop))
-    roles.check()
-    parameters = {"unseen": unseen.value, "missing": missing.value, "min_frequency": _count(min_frequency)}
-    encoder = make(method, roles, {**parameters, **parsed(param)}, seed)
-    if out is None and save is None:
-        raise wrong_usage("nothing would be kept; name at least one of them.", "--out, --save")
+    encoder = build_encoder(method, roles, parameters, seed)
     if out is not None:
         check_writable(out)
     if save is not None:
@@ -134,63 +140,35 @@ def encode(
     with progress("encode") as bar:
         bar.start(3)
         source = open_table(table, text=(*roles.group, *text), drop=drop)
-        source.require(roles.all())
+        source.require(roles.used())
         rows = source.read()
         bar.advance("read")
-        with warnings_told():
-            encoded = fit(encoder, rows, roles, source.where)
-        bar.advance("learnt")
+        with report_warnings():
+            encoded = fit_encode(encoder, rows, roles, source.where)
+        bar.advance("fitted")
         if out is not None:
             write_table(encoded, out)
         if save is not None:
             encoder.set_output(transform="default").save(save)
         bar.advance("written")
-    tell_notes(source)
+    report_notes(source)
     typer.echo(_summary(encoder, source, out, save))
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """Which columns are what."""
-
-    group: tuple[str, ...]
-    target: str | None
-    covariates: tuple[str, ...]
-    drop: tuple[str, ...]
-
-    def all(self) -> list[str]:
-        """Every column that is named and kept."""
-        return [*self.group, *([self.target] if self.target else []), *self.covariates]
-
-    def check(self) -> None:
-        """Raise if a column has two roles."""
-        named = {"--group": self.group, "--covariates": self.covariates, "--drop": self.drop}
-        for option, columns in named.items():
-            if self.target in columns:
-                raise wrong_usage(f"{self.target!r} is named by {option} too.", "--target")
-        for option in ("--covariates", "--drop"):
-            both = set(self.group).intersection(named[option])
-            if both:
-                raise wrong_usage(f"{sorted(both)[0]!r} is named by --group too.", option)
-        both = set(self.covariates).intersection(self.drop)
-        if both:
-            raise wrong_usage(f"{sorted(both)[0]!r} is named by --covariates too.", "--drop")
-
-
-def make(method: str, roles: Roles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
-    """The encoder that is asked for, not yet fitted, with parameters that it knows."""
+def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
+    """The encoder, not yet fitted; raise if it does not have one of the parameters."""
     from sufrep._sklearn import InvalidParameterError
 
     from sufrep.encoders import make_encoder
 
     plain = make_encoder(method)
     known = plain.get_params(deep=False)
-    further = [name for name in known if name not in _OPTIONS and name not in _DECIDED]
+    further = [name for name in known if name not in _OPTIONS and name not in _FIXED]
     for name in parameters:
         if name not in known:
             near = get_close_matches(name, further, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(further)}."
-            raise wrong_usage(f"{method} has no parameter {name!r}; {hint}", "--param")
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(further)}."
+            raise usage_error(f"{method} has no parameter {name!r}; {hint}", "--param")
     if "random_state" in known:
         parameters["random_state"] = seed
     if roles.covariates:
@@ -200,33 +178,33 @@ def make(method: str, roles: Roles, parameters: dict[str, Any], seed: int) -> Gr
     try:
         encoder._validate_params()
     except InvalidParameterError as error:
-        raise wrong_usage(str(error), "--param") from error
+        raise usage_error(str(error), "--param") from error
     if encoder.__sklearn_tags__().target_tags.required and roles.target is None:
-        raise wrong_usage(f"{method} learns from the column to be predicted; name it.", "--target")
+        raise usage_error(f"{method} learns from the target; name its column.", "--target")
     return encoder
 
 
-def parsed(given: list[str]) -> dict[str, Any]:
+def parse_parameters(given: list[str]) -> dict[str, Any]:
     """Values by name, from texts such as "n_components=3".
 
-    >>> parsed(["n_components=3", "shrinkage=auto", "use_target=true", "cv=none"])
+    >>> parse_parameters(["n_components=3", "shrinkage=auto", "use_target=true", "cv=none"])
     {'n_components': 3, 'shrinkage': 'auto', 'use_target': True, 'cv': None}
     """
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise wrong_usage(f"{text!r} is not of the form name=value.", "--param")
+            raise usage_error(f"{text!r} is not of the form name=value.", "--param")
         if name in _OPTIONS:
-            raise wrong_usage(f"{name} is set by {_OPTIONS[name]}.", "--param")
-        if name in _DECIDED:
-            raise wrong_usage(f"{name} cannot be set in a command.", "--param")
+            raise usage_error(f"{name} is set by {_OPTIONS[name]}.", "--param")
+        if name in _FIXED:
+            raise usage_error(f"{name} cannot be set on the command line.", "--param")
         found[name] = _literal(value)
     return found
 
 
 def _literal(text: str) -> Any:
-    """A number, a list or a truth value where the text looks like one, else the text."""
+    """A number, a list or a boolean if the text looks like one, else the text."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -240,8 +218,8 @@ def _count(number: float | None) -> int | float | None:
     return int(number) if number is not None and number.is_integer() else number
 
 
-def fit(encoder: GroupEncoder, rows: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
-    """Learn from the rows; return them with the new columns behind the others."""
+def fit_encode(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, where: str) -> pl.DataFrame:
+    """Fit the encoder; return the rows with the new columns after the others."""
     X = rows.drop(roles.target) if roles.target else rows
     y = rows[roles.target] if roles.target else None
     encoded = encoder.set_output(transform="polars").fit_transform(X, y)
@@ -249,18 +227,18 @@ def fit(encoder: GroupEncoder, rows: pl.DataFrame, roles: Roles, where: str) -> 
 
 
 def with_new_columns(rows: pl.DataFrame, new: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Put new columns behind the old ones, which must have other names."""
+    """Append new columns, whose names must be new."""
     from sufrep.errors import TableContentError
 
     clashing = [name for name in new.columns if name in rows.columns]
     if clashing:
-        what = f"already has columns that the encoder makes: {', '.join(map(repr, clashing[:3]))}."
+        what = f"already has columns that the encoder would add: {', '.join(map(repr, clashing[:3]))}."
         raise TableContentError(where, what, "leave them out with --drop, or rename them.")
     return rows.hstack(new)
 
 
 def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save: Path | None) -> str:
-    """What was learnt, in a few lines."""
+    """The levels, the new columns and the files, in a few lines."""
     names = encoder.get_feature_names_out().tolist()[len(encoder.layout_.kept) :]
     lines = [
         f"{name}: {representation.n_levels:,} level(s) in {source.n_rows:,} row(s)"
@@ -268,9 +246,149 @@ def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save:
     ]
     chosen = getattr(encoder, "chosen_", None)
     if chosen is not None:
-        lines.append(f"chosen: {' + '.join(chosen) or 'to leave the column out, because it does not help'}")
+        lines.append(f"chosen: {' + '.join(chosen) or 'none, because the column does not help'}")
     shown = ", ".join(names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
     lines.append(f"{len(names)} new column(s){': ' * bool(names)}{shown}")
     lines += [f"table: {out}"] if out is not None else []
     lines += [f"encoder: {save}"] if save is not None else []
     return "\n".join(lines)
+
+
+def apply(
+    encoder: EncoderArgument,
+    table: TableArgument,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            help="File for the new table: .csv, .tsv, .parquet, .feather or .arrow.",
+            show_default=False,
+        ),
+    ],
+    drop: DropOption = [],
+    text: TextOption = [],
+) -> None:
+    """Encode new rows with a saved encoder.
+
+    The new table has all columns of the old one, followed by the new ones. How new levels are encoded was set
+    with `encode --unseen`; by default they get the values of an average level. Rows are read in batches, so
+    the table may be larger than memory.
+
+    Example: sufrep apply zip.sufrep new.csv --out new.parquet
+    """
+    from sufrep._files import TableWriter, check_writable, open_table
+
+    fitted = load_encoder(encoder)
+    needed = needed_columns(encoder, fitted)
+    check_writable(out)
+    left_out = [name for name in drop if name not in needed]
+    source = open_table(table, text=(*text_groups(fitted), *text), drop=left_out)
+    source.require(needed)
+    n_rows, counter = 0, UnseenCounter(fitted)
+    with progress("apply") as bar, TableWriter(out) as writer:
+        bar.start(-(-source.n_rows // _BATCH))
+        for batch in source.batches(_BATCH):
+            rows = batch.drop(drop, strict=False)
+            writer.write(with_new_columns(rows, counter.transform(batch.select(needed)), source.where))
+            n_rows += rows.height
+            bar.advance(f"{n_rows:,} rows")
+    report_notes(source)
+    counter.warn()
+    typer.echo(f"{n_rows:,} row(s) in {out}; {counter.n_unseen:,} of them with a new level")
+
+
+def load_encoder(path: Path) -> GroupEncoder:
+    """Read an encoder; if there is none, suggest a file with a similar name."""
+    from sufrep import load
+    from sufrep.errors import EncoderFileError, TableNotFoundError
+
+    if not path.exists() and path.parent.is_dir():
+        near = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=2)
+        shown = [str(path.parent / name) for name in near]
+        hint = "" if near else "save one with `sufrep encode … --save`."
+        raise TableNotFoundError(f"There is no encoder {str(path)!r}.", shown, hint)
+    try:
+        return load(path)
+    except OSError as error:
+        what = f"{error.strerror or error}."
+        raise EncoderFileError(path, what, "name a file written with --save.") from error
+
+
+def needed_columns(path: Path, encoder: GroupEncoder) -> list[str]:
+    """The columns that the encoder reads; raise if it cannot encode tables in files."""
+    from sufrep.errors import EncoderFileError
+
+    if not hasattr(encoder, "feature_names_in_"):
+        what = "it was fitted on an array, whose columns have no names."
+        raise EncoderFileError(path, what, "fit it on a frame, or use it in Python.")
+    if vars(encoder).get("sparse_output"):
+        what = "its columns are sparse, which table files cannot store."
+        raise EncoderFileError(path, what, "fit it with sparse_output=False.")
+    return [str(name) for name in encoder.feature_names_in_]
+
+
+def text_groups(encoder: GroupEncoder) -> list[str]:
+    """The group columns whose levels are text; an encoder fitted in Python may have numbers as levels."""
+    found = []
+    for columns, table in zip(encoder.layout_.groups, encoder.representations_.values(), strict=True):
+        for place, column in enumerate(columns):
+            levels = [level[place] if len(columns) > 1 else level for level in table.levels.tolist()]
+            if all(isinstance(level, str) for level in levels if level is not None):
+                found.append(encoder.layout_.names[column])
+    return found
+
+
+class UnseenCounter:
+    """Encodes rows, and counts those with levels that the encoder has not seen."""
+
+    def __init__(self, encoder: GroupEncoder) -> None:
+        self._encoder = encoder.set_output(transform="polars")
+        self.n_rows = self.n_unseen = 0
+        self._known = dict.fromkeys(encoder.representations_, 0)
+
+    def transform(self, X: pl.DataFrame) -> pl.DataFrame:
+        """The new columns of a batch."""
+        import numpy as np
+
+        from sufrep.errors import UnseenLevelsWarning
+
+        with warnings.catch_warnings():
+            # A single batch may hold only new levels; `warn` looks at all of them together.
+            warnings.simplefilter("ignore", UnseenLevelsWarning)
+            encoded = self._encoder.transform(X)
+        masks = self._unseen(X)
+        for name, mask in masks.items():
+            self._known[name] += int((~mask).sum())
+        self.n_rows += X.height
+        self.n_unseen += int(np.any([*masks.values()], axis=0).sum()) if masks else 0
+        new: pl.DataFrame = encoded[:, len(self._encoder.layout_.kept) :]
+        return new
+
+    def _unseen(self, X: pl.DataFrame) -> dict[str, Mask]:
+        """For each group, the rows whose level is new."""
+        import numpy as np
+
+        from sufrep.encoders._inputs import read_factor, read_table
+
+        encoder: Any = self._encoder
+        table = read_table(encoder, X, reset=False)
+        found = {}
+        for columns, (name, known) in zip(
+            encoder.layout_.groups, encoder.representations_.items(), strict=True
+        ):
+            factor = read_factor(table, columns, encoder.missing)
+            # A null that is not a level gets the prior because it is null, not because it is new.
+            is_new = np.append(known.positions(factor.levels.tolist()) < 0, False)
+            found[name] = is_new[factor.codes]
+        return found
+
+    def warn(self) -> None:
+        """Print a warning for each group whose levels are all new."""
+        for name, n_known in self._known.items():
+            if not n_known:
+                levels = [str(level) for level in self._encoder.representations_[name].levels[:3]]
+                message(
+                    f"warning: no row has a level of {name!r} that the encoder knows "
+                    f"({', '.join(levels)}, …); all rows get the values of an average level.\n"
+                    "Hint: check that the levels are spelled in the same way in both tables."
+                )

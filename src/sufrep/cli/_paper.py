@@ -24,14 +24,14 @@ app = typer.Typer(
 
 
 class Backend(StrEnum):
-    """Where trials run: processes of this machine, or a Dask cluster."""
+    """Where trials run: in processes of this machine, or on a Dask cluster."""
 
     loky = "loky"
     dask = "dask"
 
 
 class Style(StrEnum):
-    """How tables are written."""
+    """The format of tables."""
 
     text = "text"
     markdown = "markdown"
@@ -40,30 +40,32 @@ class Style(StrEnum):
 
 def _not_zero(jobs: int) -> int:
     if not jobs:
-        raise typer.BadParameter("0 is no number of jobs; 1 is one trial after the other.")
+        raise typer.BadParameter("it cannot be 0; 1 runs one trial at a time.")
     return jobs
 
 
 DEFAULT_STORE = Path("paper_results")
-# As in the plans, which are not read before a command needs them.
+# As in the plans, which are imported only by commands that need them.
 _BENCHMARK_MODELS = ["xgboost", "xgboost_native", "lightgbm_native", "catboost_native", "gpboost"]
 _SETUPS = ["global_linear", "latent_linear", "piecewise_linear"]
-StoreOption = Annotated[Path, typer.Option("--store", help="Folder of the results; made if it is not there.")]
+StoreOption = Annotated[
+    Path, typer.Option("--store", help="Folder of the results; created if it does not exist.")
+]
 ModelsOption = Annotated[
     list[str],
     typer.Option(
         "--models",
-        help="forest (honest, econml), sklearn_forest, xgboost; and those that take no method, because they "
-        "read the levels by themselves: latent_state_regressor, xgboost_native, lightgbm_native, "
-        "catboost_native, gpboost. Several in a row.",
+        help="forest (honest, econml), sklearn_forest, xgboost; and models that handle the levels "
+        "themselves, without a method: latent_state_regressor, xgboost_native, lightgbm_native, "
+        "catboost_native, gpboost. Several may follow.",
     ),
 ]
 MethodsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--methods",
-        help="Names of encoders, also of others' (target_encoder, james_stein, catboost_encoder, glmm), and "
-        "drop; simulations also know oracle and bayes. All of the experiment if not given.",
+        help="Names of encoders, including those of other packages (target_encoder, james_stein, "
+        "catboost_encoder, glmm), and drop; simulations also have oracle and bayes. By default all.",
     ),
 ]
 DatasetsOption = Annotated[
@@ -71,35 +73,35 @@ DatasetsOption = Annotated[
     typer.Option(
         "--datasets",
         help="pakistan, ames, ames_full, king_county of the paper; orange_juice, county_murders, insteval, "
-        "nycflights. All of the experiment if not given.",
+        "nycflights. By default all of the experiment.",
     ),
 ]
 DataDirOption = Annotated[
-    Path | None, typer.Option("--data-dir", help="Folder of the data; else $SUFREP_DATA.")
+    Path | None, typer.Option("--data-dir", help="Folder of the data; by default $SUFREP_DATA.")
 ]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")]
-FirstSeedOption = Annotated[int, typer.Option("--first-seed", min=0, help="The seeds count from here.")]
+FirstSeedOption = Annotated[int, typer.Option("--first-seed", min=0, help="The first seed.")]
 TreesOption = Annotated[int, typer.Option("--trees", min=4, help="Trees of a forest.")]
 JobsOption = Annotated[
     int,
-    typer.Option("--jobs", callback=_not_zero, help="Trials side by side; -1 is one for each core."),
+    typer.Option("--jobs", callback=_not_zero, help="Trials to run in parallel; -1 uses all cores."),
 ]
 BackendOption = Annotated[Backend, typer.Option("--backend", help="Processes, or a Dask cluster.")]
 SchedulerOption = Annotated[str | None, typer.Option("--scheduler", help="Address of the Dask cluster.")]
 BugOption = Annotated[
     bool,
-    typer.Option("--k-index-bug", help="Take the index of the chosen k for k, as the authors' script did."),
+    typer.Option("--k-index-bug", help="Use the index of the chosen k as k, as the authors' script did."),
 ]
 
 
 @app.command(cls=SeveralValues)
 def simulations(
-    setups: Annotated[list[str], typer.Option("--setups", help="Setups, several in a row.")] = _SETUPS,
+    setups: Annotated[list[str], typer.Option("--setups", help="Setups; several may follow.")] = _SETUPS,
     latent: Annotated[list[int], typer.Option("--latent", help="Hidden states, as in --latent 2 10.")] = [
         2,
         10,
     ],
-    levels: Annotated[list[int], typer.Option("--levels", help="Levels of each state.")] = [50, 100],
+    levels: Annotated[list[int], typer.Option("--levels", help="Levels of each hidden state.")] = [50, 100],
     models: ModelsOption = ["xgboost"],
     methods: MethodsOption = None,
     seeds: SeedsOption = 20,
@@ -114,7 +116,7 @@ def simulations(
 ) -> None:
     """Run the simulations of the paper's two figures.
 
-    A run that is stopped, also by kill -9, goes on where it was when the same command is given again.
+    Run the command again to resume a run that was stopped, even by kill -9.
 
     Example: sufrep paper simulations --latent 10 --levels 50 100 --methods one_hot means --seeds 5
     """
@@ -178,7 +180,7 @@ def benchmark(
 ) -> None:
     """Cross-validate our encoder and its peers on eight data sets.
 
-    A trial that fails is recorded as such, and the others go on.
+    A trial that fails is recorded as failed, and the others continue.
 
     Example: sufrep paper benchmark --data-dir data --datasets ames king_county --methods one_hot means glmm
     """
@@ -197,13 +199,13 @@ def benchmark(
 @app.command(cls=SeveralValues)
 def figures(
     store: StoreOption = DEFAULT_STORE,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("paper_figures"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path("paper_figures"),
     methods: Annotated[
         list[str] | None,
-        typer.Option("--methods", help="The bars; the paper's and the references if not given."),
+        typer.Option("--methods", help="Methods to show; by default the paper's and the references."),
     ] = None,
 ) -> None:
-    """Draw the paper's figures from a store, beside the published bars: PNG, SVG and interactive HTML.
+    """Draw the paper's figures from a store, next to the published bars, as PNG, SVG and interactive HTML.
 
     Example: sufrep paper figures --store results/paper --out docs/paper
     """
@@ -217,8 +219,8 @@ def figures(
 @app.command()
 def tables(
     store: StoreOption = DEFAULT_STORE,
-    style: Annotated[Style, typer.Option("--format", help="How to write them.")] = Style.text,
-    out: Annotated[Path | None, typer.Option("--out", help="A file; else they are printed.")] = None,
+    style: Annotated[Style, typer.Option("--format", help="Format of the tables.")] = Style.text,
+    out: Annotated[Path | None, typer.Option("--out", help="A file; by default they are printed.")] = None,
 ) -> None:
     """Print the paper's tables, and the numbers of its figures, from a store.
 
@@ -238,9 +240,9 @@ def tables(
 @app.command()
 def export(
     store: StoreOption = DEFAULT_STORE,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the CSV files.")] = Path("paper_csv"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the CSV files.")] = Path("paper_csv"),
 ) -> None:
-    """Write the results of a store as CSV files, which figures and tables can read in its place.
+    """Write the results of a store as CSV files, from which figures and tables can be made as well.
 
     Example: sufrep paper export --store paper_results --out results/paper
     """
@@ -252,11 +254,11 @@ def export(
 
 def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str | None) -> None:
     if scheduler and backend is not Backend.dask:
-        raise typer.BadParameter("it goes with --backend dask.", param_hint="--scheduler")
+        raise typer.BadParameter("it needs --backend dask.", param_hint="--scheduler")
     from sufrep._paper.run import run_plan
     from sufrep._paper.store import Store
 
-    # A path may hold brackets, which are no markup, and must not be broken into lines.
+    # Brackets in a path are not markup, and a path must not be broken into lines.
     say = partial(Console().print, markup=False, highlight=False, soft_wrap=True)
     store = Store(folder, plan.experiment)
     failures: list[str] = []
@@ -289,5 +291,5 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
 
 
 def _command() -> str:
-    """The command as it was typed, without the place where the program lies."""
+    """The command as it was typed, without the path of the program."""
     return shlex.join(["sufrep", *sys.argv[1:]])

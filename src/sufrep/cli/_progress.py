@@ -1,4 +1,4 @@
-"""A progress bar in a terminal, a line now and then elsewhere."""
+"""Progress of a command: a bar in a terminal, a line every half minute elsewhere."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
 
-    class Advance(Protocol):
-        """What a long job calls: how much there is to do, and that a piece is done."""
+    class JobProgress(Protocol):
+        """What a job reports: its number of steps, and the end of each."""
 
-        def start(self, todo: int) -> None: ...
+        def start(self, n_steps: int) -> None: ...
 
         def advance(self, note: str = "") -> None: ...
 
 
-# Seconds between two lines where there is no terminal.
+# Seconds between two lines without a terminal.
 _PERIOD = 30.0
-# Seconds that nobody minds.
+# Seconds after which the end of a job is reported.
 _LONG = 2.0
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Advance]:
-    """Show how far a job is, on the error stream, so that results can be piped."""
+def progress(what: str) -> Iterator[JobProgress]:
+    """Show the progress of a job on the error stream, so that results can be piped."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Log(what, console)
@@ -50,23 +50,23 @@ def progress(what: str) -> Iterator[Advance]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    # The estimate looks back on ten minutes: trials of one seed take very different times.
+    # The estimate uses the last ten minutes, because the trials of a seed take very different times.
     with Progress(*columns, console=console, speed_estimate_period=600) as bar:
         yield _Bar(bar)
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Say what is done while nobody can tell how far it is; without a terminal, afterwards if it was long."""
+    """Show what a job without steps does; without a terminal, report its end if it took long."""
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status(what):
             yield
         return
-    begun = monotonic()
+    started = monotonic()
     yield
-    if monotonic() - begun > _LONG:
-        line = f"{what}: done in {monotonic() - begun:.0f} s"
+    if monotonic() - started > _LONG:
+        line = f"{what}: done in {monotonic() - started:.0f} s"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -75,8 +75,8 @@ class _Bar:
         self._bar = bar
         self._task = bar.add_task("", total=None, note="")
 
-    def start(self, todo: int) -> None:
-        self._bar.update(self._task, total=todo)
+    def start(self, n_steps: int) -> None:
+        self._bar.update(self._task, total=n_steps)
 
     def advance(self, note: str = "") -> None:
         self._bar.update(self._task, advance=1, note=note)
@@ -85,20 +85,20 @@ class _Bar:
 class _Log:
     def __init__(self, what: str, console: Console) -> None:
         self._what, self._console = what, console
-        self._begun = self._last = monotonic()
-        self._todo = self._done = 0
+        self._started = self._last = monotonic()
+        self._n_steps = self._done = 0
 
-    def start(self, todo: int) -> None:
-        self._todo, self._begun, self._last = todo, monotonic(), monotonic()
+    def start(self, n_steps: int) -> None:
+        self._n_steps, self._started, self._last = n_steps, monotonic(), monotonic()
 
     def advance(self, note: str = "") -> None:
         self._done += 1
         now = monotonic()
-        if now - self._last < _PERIOD and self._done < self._todo:
+        if now - self._last < _PERIOD and self._done < self._n_steps:
             return
         self._last = now
-        left = (now - self._begun) / self._done * (self._todo - self._done)
-        line = f"{self._what}: {self._done} of {self._todo}, about {_minutes(left)} left  {note}"
+        left = (now - self._started) / self._done * (self._n_steps - self._done)
+        line = f"{self._what}: {self._done} of {self._n_steps}, about {_minutes(left)} left  {note}"
         self._console.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 

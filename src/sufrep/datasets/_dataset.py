@@ -1,4 +1,4 @@
-"""What a loader returns."""
+"""The record that every loader returns."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import numpy as np
 
 if TYPE_CHECKING:
     from sufrep._arrays import Array, Floats
-    from sufrep.datasets._parquet import ParquetTable
-    from sufrep.datasets._table import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
     """Covariates, one group column with many levels, and a target.
 
-    Every row has a level and a target. Covariates may hold NaN where the loader says so; where it says
-    nothing, no value is missing.
+    Every row has a level and a target. Missing covariates are NaN; most data sets have none.
 
     Attributes
     ----------
@@ -31,7 +28,7 @@ class Dataset:
     covariates : tuple of str, length p
         Names of the covariates, in the order of the file.
     X : ndarray, shape (n, p)
-        Covariates; NaN where one is missing.
+        Covariates; NaN for missing values.
     labels : ndarray of str, shape (n,)
         The level of each row.
     y : ndarray, shape (n,)
@@ -70,20 +67,5 @@ class Dataset:
         return len(np.unique(self.labels))
 
     def columns(self) -> dict[str, Array]:
-        """The covariates, then the group column, for the frame of your choice (``pl.DataFrame(…)``)."""
+        """The covariates and then the group column, from which any library makes a frame."""
         return {**dict(zip(self.covariates, self.X.T, strict=True)), self.group: self.labels}
-
-
-def assembled(
-    name: str,
-    table: Table | ParquetTable,
-    group: str,
-    target: str,
-    covariates: dict[str, Floats],
-    y: Floats,
-) -> Dataset:
-    """The data set of a table whose covariates and target are prepared."""
-    X = np.empty((len(y), len(covariates)), order="F")
-    for j, column in enumerate(covariates.values()):
-        X[:, j] = column
-    return Dataset(name, group, target, tuple(covariates), X, table.labels(group), y)

@@ -1,30 +1,41 @@
-"""The paper's three data sets, each with its preparation."""
+"""The loaders: the three data sets of the paper and four larger ones, each with its preparation."""
 
 from __future__ import annotations
 
+import math
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from sufrep.datasets._dataset import Dataset, assembled
-from sufrep.datasets._sources import Folder, Place, Source, open_table
-from sufrep.datasets._table import number
-from sufrep.errors import DataContentError, InvalidParameterError
+from sufrep.datasets._dataset import Dataset
+from sufrep.datasets._sources import DatasetSource, Folder, Place, open_source, parse_number
+from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sufrep._arrays import Floats
-    from sufrep.datasets._table import Table
+    from sufrep.datasets._sources import RawTable
 
 Part: TypeAlias = Literal["kaggle", "full"]
 
 _AUTHORS = "the public repository of the paper's authors (github.com/grf-labs/sufrep)"
-_PAKISTAN = Source("pakistan.csv", _AUTHORS)
-_KING_COUNTY = Source("king_county.csv", f"{_AUTHORS}, or from OpenML (source='openml')", openml=42092)
-_AMES: dict[Part, Source] = {
-    "kaggle": Source("ames_kaggle.csv", f"{_AUTHORS}, or from OpenML (source='openml')", openml=42165),
-    "full": Source("ames_full.csv", "the R package AmesHousing (ames_raw, with _ for blanks in names)"),
+_PAKISTAN = DatasetSource("pakistan.csv", _AUTHORS)
+_KING_COUNTY = DatasetSource("king_county.csv", f"{_AUTHORS}, or from OpenML (source='openml')", openml=42092)
+_AMES: dict[Part, DatasetSource] = {
+    "kaggle": DatasetSource("ames_kaggle.csv", f"{_AUTHORS}, or from OpenML (source='openml')", openml=42165),
+    "full": DatasetSource("ames_full.csv", "the R package AmesHousing (ames_raw, _ for blanks in names)"),
 }
+_ORANGE_JUICE = DatasetSource(
+    "orange_juice.parquet", "the R package bayesm (orangeJuice, with yx and storedemo joined)"
+)
+_COUNTY_MURDERS = DatasetSource("countymurders.csv", "the R package wooldridge (countymurders)")
+_INSTEVAL = DatasetSource("insteval.csv", "the R package lme4 (InstEval)")
+_NYCFLIGHTS = DatasetSource(
+    "nycflights.parquet", "the R package nycflights13 (flights, with weather and planes joined)"
+)
 
 _PAKISTAN_COVARIATES = (
     "% Boys Enrolled",
@@ -67,87 +78,92 @@ _KING_COUNTY_COVARIATES = (
     "sqft_living15",
     "sqft_lot15",
 )
-# Columns that the authors left out, and those that number the rows: the parts spell names differently.
+# Columns that the authors left out, and row numbers; the two parts spell names differently.
 _AMES_DROPPED: dict[Part, tuple[str, ...]] = {
     "kaggle": ("PoolQC", "GarageQual", "GarageYrBlt"),
     "full": ("Pool_QC", "Garage_Qual", "Garage_Yr_Blt"),
 }
 _AMES_NUMBERING: dict[Part, tuple[str, ...]] = {"kaggle": ("Id",), "full": ("Order", "PID")}
+_ORANGE_JUICE_DROPPED = ("profit", "store", "brand")
+_COUNTY_MURDERS_DROPPED = ("arrests", "arrestrate", "murders", "execrate", "popul", "countyfips")
+_INSTEVAL_COVARIATES = ("studage", "lectage", "service", "dept")
+_NYCFLIGHTS_DROPPED = ("delayed15", "dest", "carrier_flight")
+_NYCFLIGHTS_TEXT = ("carrier", "origin", "manufacturer", "plane_model")
 
 
 def load_pakistan(data_dir: Folder = None) -> Dataset:
     """Education in the cities of Pakistan: 504 rows, 126 cities, 19 covariates; the target is a score.
 
-    The level Tor Ghar and rows with a null in a column that is used are left out; percent signs and thousands
+    The city Tor Ghar and rows with a missing value in a used column are left out; percent signs and thousands
     separators are removed. The paper counts 127 cities, Tor Ghar among them, and 20 covariates.
 
     Parameters
     ----------
     data_dir : path, optional
-        Folder that holds ``pakistan.csv``; by default the one that the environment variable ``SUFREP_DATA``
-        names. The file is in the public repository of the paper's authors.
+        Folder with ``pakistan.csv``; by default the value of the environment variable ``SUFREP_DATA``. The
+        file is in the public repository of the paper's authors.
 
     Returns
     -------
     Dataset
         Group ``City``, target ``Education score``.
     """
-    table = open_table(_PAKISTAN, data_dir, "folder")
+    table = open_source(_PAKISTAN, data_dir)
     used = ("Education score", "City", *_PAKISTAN_COVARIATES)
     table.require(used)
-    table = table.keep(lambda row: row["City"] != "Tor Ghar" and all(row[name] is not None for name in used))
-    names = [name for name in table.names if name in _PAKISTAN_COVARIATES]
-    covariates = {name: table.numbers(name, parse=_figure) for name in names}
-    y = table.numbers("Education score", parse=_figure)
-    return assembled("pakistan", table, "City", "Education score", covariates, y)
+    rows = zip(*map(table.texts, used), strict=True)
+    table = table.filter([None not in row and "Tor Ghar" not in row for row in rows])
+    covariates = {
+        name: table.numbers(name, parse=_parse_figure) for name in table.names if name in _PAKISTAN_COVARIATES
+    }
+    y = table.numbers("Education score", parse=_parse_figure)
+    return _assemble("pakistan", table, "City", "Education score", covariates, y)
 
 
 def load_king_county(data_dir: Folder = None, *, source: Place = "folder") -> Dataset:
     """House sales in King County: 21,613 rows, 70 zip codes, 17 covariates; the target is the price.
 
-    Everything but id and date is used. The zip code is text; latitude and longitude are covariates.
+    Every column is used except id and date. Zip codes are text; latitude and longitude are covariates.
 
     Parameters
     ----------
     data_dir : path, optional
-        Folder that holds ``king_county.csv``; by default the one that the environment variable
-        ``SUFREP_DATA`` names. The file is in the public repository of the paper's authors.
+        Folder with ``king_county.csv``; by default the value of the environment variable ``SUFREP_DATA``. The
+        file is in the public repository of the paper's authors.
     source : {"folder", "openml"}, default "folder"
-        "openml" fetches data set 42092, ``house_sales``, which needs pandas and a connection.
+        "openml" downloads data set 42092, ``house_sales``, which needs pandas and an internet connection.
 
     Returns
     -------
     Dataset
         Group ``zipcode``, target ``price``.
     """
-    table = open_table(_KING_COUNTY, data_dir, source)
+    table = open_source(_KING_COUNTY, data_dir, source)
     table.require(("price", "zipcode", *_KING_COUNTY_COVARIATES))
-    names = [name for name in table.names if name in _KING_COUNTY_COVARIATES]
-    covariates = {name: table.numbers(name) for name in names}
-    return assembled("king_county", table, "zipcode", "price", covariates, table.numbers("price"))
+    covariates = {name: table.numbers(name) for name in table.names if name in _KING_COUNTY_COVARIATES}
+    return _assemble("king_county", table, "zipcode", "price", covariates, table.numbers("price"))
 
 
 def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Place = "folder") -> Dataset:
-    r"""House sales in Ames, Iowa: the part that the authors ran, or the full data that the paper names.
+    r"""House sales in Ames, Iowa: the part that the authors used, or the full data that the paper names.
 
     Text columns other than the neighbourhood become codes 1, 2, … in sorted order of their levels (by code
-    point), and what is missing, numbers included, becomes 0. A column all of whose values are numbers is
-    numeric, the class of the dwelling (20, 30, …) included. The quality of the pool, the quality and the year
-    of the garage, and the numbers of the rows are left out.
+    point), and missing values, in numeric columns too, become 0. A column whose values are all numbers is
+    numeric, including the class of the dwelling (20, 30, …). The quality of the pool, the quality and the
+    year of the garage, and the row numbers are left out.
 
     Parameters
     ----------
     data_dir : path, optional
-        Folder that holds ``ames_kaggle.csv`` (in the public repository of the paper's authors) or
-        ``ames_full.csv`` (from the R package AmesHousing); by default the one that the environment variable
-        ``SUFREP_DATA`` names.
+        Folder with ``ames_kaggle.csv`` (in the public repository of the paper's authors) or ``ames_full.csv``
+        (from the R package AmesHousing); by default the value of the environment variable ``SUFREP_DATA``.
     part : {"kaggle", "full"}, default "kaggle"
-        "kaggle" is what the authors ran: 1,458 sales, 24 neighbourhoods, without the two sales of Blueste.
-        "full" has 2,930 sales, those of "kaggle" among them, in 28 neighbourhoods; its target is the
-        logarithm of the price. Both have 75 covariates.
+        "kaggle" is what the authors used: 1,458 sales, 24 neighbourhoods, without the two sales in Blueste.
+        "full" has 2,930 sales, including those of "kaggle", in 28 neighbourhoods; its target is the logarithm
+        of the price. Both have 75 covariates.
     source : {"folder", "openml"}, default "folder"
-        "openml" fetches data set 42165, ``house_prices``, which is the Kaggle part. This needs pandas and a
-        connection.
+        "openml" downloads data set 42165, ``house_prices``, which is the Kaggle part. This needs pandas and
+        an internet connection.
 
     Returns
     -------
@@ -175,28 +191,194 @@ def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Place =
     """
     if part not in _AMES:
         raise InvalidParameterError("part", part, "'kaggle' or 'full'")
-    table = open_table(_AMES[part], data_dir, source)
+    table = open_source(_AMES[part], data_dir, source)
     dropped, numbering = _AMES_DROPPED[part], _AMES_NUMBERING[part]
-    # A column to be dropped would pass for a covariate under another name, so it must be there
-    # (test_a_column_to_be_dropped_must_be_there). scikit-learn may leave out OpenML's row numbers itself.
+    # A column to be dropped would become a covariate under another name, so it must be there
+    # (test_a_column_to_be_dropped_must_be_there). scikit-learn may remove OpenML's row numbers itself.
     table.require(("Neighborhood", "SalePrice", *dropped, *(numbering if source == "folder" else ())))
     if part == "kaggle":
-        table = table.keep(lambda row: row["Neighborhood"] != "Blueste")
+        table = table.filter([text != "Blueste" for text in table.texts("Neighborhood")])
     others = {"Neighborhood", "SalePrice", *dropped, *numbering}
-    covariates = {name: _coded(table, name) for name in table.names if name not in others}
+    covariates = {
+        name: table.numbers(name, missing=0.0) if table.is_numeric(name) else table.codes(name, missing=0.0)
+        for name in table.names
+        if name not in others
+    }
     price = table.numbers("SalePrice")
     if part == "kaggle":
-        return assembled("ames", table, "Neighborhood", "SalePrice", covariates, price)
+        return _assemble("ames", table, "Neighborhood", "SalePrice", covariates, price)
     if price.min() <= 0:
-        what = f"holds {price.min():g} in column 'SalePrice'; expected prices above 0, for their logarithm."
-        raise DataContentError(table.where, what, f"get the file anew from {table.origin}.")
-    return assembled("ames_full", table, "Neighborhood", "log SalePrice", covariates, np.log(price))
+        table.fail(f"holds {price.min():g} in column 'SalePrice'; expected prices above 0.")
+    return _assemble("ames_full", table, "Neighborhood", "log SalePrice", covariates, np.log(price))
 
 
-def _coded(table: Table, name: str) -> Floats:
-    return table.numbers(name, missing=0.0) if table.is_numeric(name) else table.codes(name)
+def load_orange_juice(data_dir: Folder = None) -> Dataset:
+    """Weekly sales of orange juice: 106,139 rows, 913 pairs of store and brand, 26 covariates.
+
+    The profit is left out, because it is computed from the target, and so are the store and the brand, which
+    are functions of the group. Every other column is a covariate.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder with ``orange_juice.parquet``; by default the value of the environment variable
+        ``SUFREP_DATA``. The file is ``orangeJuice`` of the R package bayesm: ``yx`` without its constant,
+        joined with ``storedemo`` by store, plus ``own_price`` (the price of the row's own brand) and
+        ``store_brand`` ("2_1": store 2, brand 1).
+
+    Returns
+    -------
+    Dataset
+        Group ``store_brand``, target ``logmove``, the logarithm of the units sold.
+    """
+    table = open_source(_ORANGE_JUICE, data_dir)
+    others = ("store_brand", "logmove", *_ORANGE_JUICE_DROPPED)
+    table.require(others)
+    covariates = {name: table.numbers(name) for name in table.names if name not in others}
+    return _assemble("orange_juice", table, "store_brand", "logmove", covariates, table.numbers("logmove"))
 
 
-def _figure(text: str) -> float | None:
+def load_county_murders(data_dir: Folder = None) -> Dataset:
+    """Murders in counties of the United States: 37,349 rows, 2,197 counties from 1980 on, 12 covariates.
+
+    Arrests, murders, executions per head, the population (its logarithm stays) and the number of the county
+    within its state are left out; the number of the state is a covariate. Three rows have missing incomes,
+    which are NaN.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder with ``countymurders.csv``; by default the value of the environment variable ``SUFREP_DATA``.
+        The file is ``countymurders`` of the R package wooldridge.
+
+    Returns
+    -------
+    Dataset
+        Group ``countyid``, target ``log1p murdrate``, log(1 + murders per 10,000 people).
+    """
+    table = open_source(_COUNTY_MURDERS, data_dir)
+    others = ("countyid", "murdrate", *_COUNTY_MURDERS_DROPPED)
+    table.require(others)
+    covariates = {name: table.numbers(name, missing=math.nan) for name in table.names if name not in others}
+    rate = table.numbers("murdrate")
+    if rate.min() < 0:
+        table.fail(f"holds {rate.min():g} in column 'murdrate'; expected rates of at least 0.")
+    return _assemble("county_murders", table, "countyid", "log1p murdrate", covariates, np.log1p(rate))
+
+
+def load_insteval(data_dir: Folder = None) -> Dataset:
+    r"""Ratings of lectures at ETH Zurich: 73,421 rows, 1,128 lecturers, 4 covariates.
+
+    The students, a second group column ``s``, are left out.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder with ``insteval.csv``; by default the value of the environment variable ``SUFREP_DATA``. The
+        file is ``InstEval`` of the R package lme4.
+
+    Returns
+    -------
+    Dataset
+        Group ``d``, target ``y``, a rating from 1 to 5.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sufrep.datasets import load_insteval
+    >>> lines = ["s,d,studage,lectage,service,dept,y", "1,1002,2,2,0,2,5", "1,1050,2,1,1,6,2"]
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "insteval.csv").write_text("\n".join(lines))
+    ...     data = load_insteval(folder)
+    >>> data
+    Dataset('insteval', n=2, p=4, group='d' (2 levels), target='y')
+    >>> data.labels, data.y
+    (array(['1002', '1050'], dtype='<U4'), array([5., 2.]))
+    """
+    table = open_source(_INSTEVAL, data_dir)
+    table.require(("d", "y", *_INSTEVAL_COVARIATES))
+    covariates = {name: table.numbers(name) for name in table.names if name in _INSTEVAL_COVARIATES}
+    return _assemble("insteval", table, "d", "y", covariates, table.numbers("y"))
+
+
+def load_nycflights(data_dir: Folder = None) -> Dataset:
+    """Flights from New York in 2013: 327,346 rows, 4,037 aeroplanes, 20 covariates; the target is the delay.
+
+    Carrier, origin, manufacturer and model become codes 1, 2, … in sorted order of their levels (by code
+    point). Missing values are NaN, also among the codes; the covariates of the weather and of the aeroplane
+    have some. The delay itself, whether it exceeds 15 minutes, and the two other group columns, destination
+    and flight number, are left out.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder with ``nycflights.parquet``; by default the value of the environment variable ``SUFREP_DATA``.
+        The file is ``flights`` of the R package nycflights13, restricted to flights that arrived, joined with
+        ``weather`` and ``planes``, without the actual times.
+
+    Returns
+    -------
+    Dataset
+        Group ``tailnum``, target ``slog arr_delay``, sign(v)·log(1 + abs(v)) of v minutes.
+    """
+    table = open_source(_NYCFLIGHTS, data_dir)
+    others = ("tailnum", "arr_delay", *_NYCFLIGHTS_DROPPED)
+    table.require((*others, *_NYCFLIGHTS_TEXT))
+    covariates = {
+        name: table.codes(name, missing=math.nan)
+        if name in _NYCFLIGHTS_TEXT
+        else table.numbers(name, missing=math.nan)
+        for name in table.names
+        if name not in others
+    }
+    delay = table.numbers("arr_delay")
+    slog = np.sign(delay) * np.log1p(np.abs(delay))
+    return _assemble("nycflights", table, "tailnum", "slog arr_delay", covariates, slog)
+
+
+DATASETS: dict[str, Callable[..., Dataset]] = {
+    "pakistan": load_pakistan,
+    "ames": load_ames,
+    "ames_full": partial(load_ames, part="full"),
+    "king_county": load_king_county,
+    "orange_juice": load_orange_juice,
+    "county_murders": load_county_murders,
+    "insteval": load_insteval,
+    "nycflights": load_nycflights,
+}
+
+
+def load_dataset(name: str, data_dir: Folder = None) -> Dataset:
+    """Load one of :data:`DATASETS` by its name.
+
+    Parameters
+    ----------
+    name : str
+        "pakistan", "ames", "ames_full" or "king_county" of the paper; "orange_juice", "county_murders",
+        "insteval" or "nycflights" of the further benchmarks.
+    data_dir : path, optional
+        Folder with its file; by default the value of the environment variable ``SUFREP_DATA``.
+
+    Returns
+    -------
+    Dataset
+    """
+    if name not in DATASETS:
+        raise InvalidParameterError("name", name, f"one of {', '.join(DATASETS)}")
+    return DATASETS[name](data_dir)
+
+
+def _assemble(
+    name: str, table: RawTable, group: str, target: str, covariates: dict[str, Floats], y: Floats
+) -> Dataset:
+    """The data set of a table whose covariates and target are prepared."""
+    X = np.empty((len(y), len(covariates)), order="F")
+    for j, column in enumerate(covariates.values()):
+        X[:, j] = column
+    return Dataset(name, group, target, tuple(covariates), X, table.labels(group), y)
+
+
+def _parse_figure(text: str) -> float | None:
     """A number with percent sign and thousands separators: "5,379.0", "54.77%"."""
-    return number(re.sub(r",(?=\d{3}(\D|$))", "", text).removesuffix("%"))
+    return parse_number(re.sub(r",(?=\d{3}(\D|$))", "", text).removesuffix("%"))

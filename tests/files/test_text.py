@@ -1,0 +1,315 @@
+"""Text files: how they are written, and the types of their columns, are found out from the file itself."""
+
+from __future__ import annotations
+
+import gzip
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sufrep._files import _text, open_table
+from sufrep._files._text import SEPARATORS, _guess_separator, find_types, read_dialect
+from sufrep.errors import TableContentError
+
+# Rows
+
+
+def test_leading_zeros_stay_in_columns_that_are_text(written):
+    path = written("zip,x\n01234,1\n00001,2\n")
+    assert open_table(path, text=["zip"]).read()["zip"].to_list() == ["01234", "00001"]
+    assert open_table(path).read()["zip"].to_list() == [1234, 1]
+
+
+def test_quoted_fields_may_hold_separators_quotes_and_line_ends(written):
+    frame = open_table(written('a;b\n"x;y\nz";"he said ""hi"""\n')).read()
+    assert frame.rows() == [("x;y\nz", 'he said "hi"')]
+
+
+def test_an_empty_text_in_quotes_is_not_null(written):
+    assert open_table(written('a,b\n"",1\n,2\nx,3\n')).read()["a"].to_list() == ["", None, "x"]
+
+
+def test_latin_1_is_read_with_a_note(written):
+    source = open_table(written("ort;x\nMünchen;1\nKöln;2\n".encode("latin-1")), text=["ort"])
+    assert source.read()["ort"].to_list() == ["München", "Köln"]
+    assert source.notes == ("read as Windows-1252 (Latin-1), because it is not UTF-8",)
+
+
+def test_decimal_commas_are_read_with_a_note(written):
+    source = open_table(written("plz;preis\n01234;1,5\n01235;2.000,25\n"), text=["plz"])
+    assert source.read().rows() == [("01234", 1.5), ("01235", 2000.25)]
+    assert source.notes == ("commas read as decimal signs in 'preis'",)
+
+
+def test_emoji_are_levels_like_others(written):
+    assert open_table(written("g,x\n😀,1\n👩‍👩‍👧,2\n")).read()["g"].to_list() == ["😀", "👩‍👩‍👧"]
+
+
+def test_carriage_returns_end_lines(written):
+    assert open_table(written(b"a,b\r1,2\r3,4\r")).read().rows() == [(1, 2), (3, 4)]
+
+
+def test_blank_lines_are_left_out_with_a_note(written):
+    source = open_table(written("a,b\n1,2\n\n3,\n\n"))
+    assert source.read().rows() == [(1, 2), (3, None)]
+    assert source.n_rows == 2
+    assert source.notes == ("2 empty line(s) left out",)
+
+
+def test_rows_of_nulls_are_rows(written):
+    source = open_table(written("a,b\n1,2\n,\n3,4\n"))
+    assert source.read().rows() == [(1, 2), (None, None), (3, 4)]
+    assert source.notes == ()
+
+
+def test_blank_lines_of_a_single_column_are_nulls(written):
+    assert open_table(written("a\n1\n\n3\n")).read()["a"].to_list() == [1, None, 3]
+
+
+@pytest.mark.parametrize(("row", "n_fields"), [("3", 1), ("3,4,5", 3)])
+def test_a_row_of_another_length_is_reported_with_its_line(written, row, n_fields):
+    with pytest.raises(TableContentError, match=rf"has {n_fields} field\(s\) in line 3; its header has 2"):
+        open_table(written(f"a,b\n1,2\n{row}\n4,5\n"))
+
+
+@pytest.mark.parametrize("content", ['a,b\n"x,2\n3,4\n', 'a,b\n1,2\n"3"x,4\n', 'a,b\n1,"2\n3,4\n'])
+def test_quotes_that_are_not_closed_are_refused(written, content):
+    with pytest.raises(TableContentError, match="Hint: look for"):
+        open_table(written(content))
+
+
+def test_a_field_without_end_is_refused(written):
+    with pytest.raises(TableContentError, match="cannot be read after line 2: field larger than field limit"):
+        open_table(written('a,b\n1,2\n"' + "x" * 200_000))
+
+
+def test_a_header_without_rows_is_refused(written):
+    with pytest.raises(TableContentError, match="has columns but no rows"):
+        open_table(written("a,b\n"))
+
+
+def test_batches_have_the_types_of_the_whole(written):
+    path = written("a,b\n" + "1,1\n" * 3000 + "2.5,x\n")
+    schemas = {tuple(batch.schema.items()) for batch in open_table(path).batches(100)}
+    assert schemas == {(("a", pl.Float64), ("b", pl.String))}
+
+
+# The dialect
+
+
+words = st.text("abcxyz09 _-", min_size=1, max_size=5)
+
+
+@given(st.lists(st.lists(words, min_size=3, max_size=3), min_size=2, max_size=6), st.sampled_from(SEPARATORS))
+def test_the_separator_is_the_one_that_makes_all_records_alike(records, separator):
+    assert _guess_separator("\n".join(separator.join(record) for record in records)) == separator
+
+
+@pytest.mark.parametrize(
+    ("text", "separator"),
+    [
+        ("a;b\n1,5;2,5\n", ";"),
+        ("a,b\n1;5,2\n", ","),
+        ("name|x\nA, B and C|1\nD, E|2\n", "|"),
+        ("a\tb, c\n1\t2, 3\n", "\t"),
+        ('"a;b",c\n"1;2",3\n', ","),
+        ("alone\n1\n2\n", ","),
+    ],
+)
+def test_separators_inside_of_fields_do_not_count(text, separator):
+    assert _guess_separator(text) == separator
+
+
+def test_a_file_called_tsv_has_tabs_even_if_commas_look_better(written):
+    assert read_dialect(written("a\tb,c,d\n1\t2,3,4\n", "table.tsv")).names == ("a", "b,c,d")
+
+
+def test_plain_utf8_is_read_where_it_is(written):
+    path = written("a,b\n1,ü\n")
+    file = read_dialect(path)
+    assert (file.path, file.copy, file.notes) == (path, None, ())
+
+
+def test_the_byte_order_mark_is_not_part_of_the_first_name(written):
+    assert read_dialect(written(b"\xef\xbb\xbfzip,x\n1,2\n")).names == ("zip", "x")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "note"),
+    [
+        ("cp1252", "read as Windows-1252 (Latin-1), because it is not UTF-8"),
+        ("utf-16", "read as UTF-16"),
+    ],
+)
+def test_files_in_other_encodings_are_copied_as_utf8(written, encoding, note):
+    file = read_dialect(written("ort,x\nKöln – “Süd”,1\n".encode(encoding)))
+    assert file.notes == (note,)
+    assert file.path.read_text(encoding="utf-8").endswith("ort,x\nKöln – “Süd”,1\n")
+
+
+def test_bytes_without_a_meaning_in_windows_1252_are_latin_1(written):
+    file = read_dialect(written("ort,x\nKöln,1\n".encode("latin-1") + b"\x81,2\n"))
+    assert file.notes == ("read as Latin-1, because it is not UTF-8",)
+    assert file.path.read_text(encoding="utf-8") == "ort,x\nKöln,1\n\x81,2\n"
+
+
+def test_latin_1_is_recognised_far_from_the_start(written):
+    content = b"ort,x\n" + b"Berlin,1\n" * 200_000 + "Köln,2\n".encode("latin-1")
+    assert read_dialect(written(content)).notes
+
+
+def test_a_compressed_file_is_unpacked(written):
+    file = read_dialect(written(gzip.compress(b"a,b\n1,2\n"), "table.csv.gz"))
+    assert file.path.read_bytes() == b"a,b\n1,2\n"
+
+
+def test_line_ends_are_recognised(written):
+    assert read_dialect(written(b"a,b\r1,2\r3,4\r")).line_end == "\r"
+    assert read_dialect(written(b"a,b\r\n1,2\r\n")).line_end == "\n"
+
+
+def test_names_lose_surrounding_blanks_and_keep_those_inside(written):
+    assert read_dialect(written('a, b c ,"d\ne"\n1,2,3\n')).names == ("a", "b c", "d\ne")
+
+
+def test_a_column_without_a_name_gets_one_and_a_note(written):
+    file = read_dialect(written(",x\n0,5\n1,6\n"))
+    assert file.names == ("column_1", "x")
+    assert file.notes == ("column 1 has no name and is called 'column_1'",)
+
+
+def test_duplicate_names_are_refused(written):
+    with pytest.raises(TableContentError, match=r"more than one column called 'a', 'b'.\nHint: rename"):
+        read_dialect(written("a,b, a,b,c\n1,2,3,4,5\n"))
+
+
+@pytest.mark.parametrize("content", ["\n\n", " , \n1,2\n"])
+def test_a_file_without_a_header_is_refused(written, content):
+    with pytest.raises(TableContentError, match="has no header in its first line"):
+        read_dialect(written(content))
+
+
+def test_a_file_that_is_not_text_is_refused(written):
+    with pytest.raises(TableContentError, match="has the ending of a text file but holds something else"):
+        read_dialect(written(b"PK\x03\x04\x00\x00"))
+
+
+def test_records_know_their_lines(written):
+    file = read_dialect(written('a,b\n"1\n2",3\n4,5\n'))
+    assert list(file.records()) == [(1, ["a", "b"]), (3, ["1\n2", "3"]), (4, ["4", "5"])]
+
+
+# The types
+
+
+def parsed(values: list[str | None], *, commas: bool = False, **others: list[str | None]) -> pl.DataFrame:
+    frame = pl.DataFrame({"a": values, **others}, schema=dict.fromkeys(("a", *others), pl.String))
+    types = find_types(frame.lazy(), frame.columns, (), commas=commas)
+    return frame.with_columns(types.expressions())
+
+
+def notes(commas: bool = True, **columns: list[str]) -> tuple[str, ...]:
+    frame = pl.DataFrame(columns)
+    return find_types(frame.lazy(), frame.columns, (), commas=commas).notes
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "read"),
+    [
+        (["1", "-2", " 3 "], pl.Int64, [1, -2, 3]),
+        (["1", "2.5", "1e3", ".5"], pl.Float64, [1.0, 2.5, 1000.0, 0.5]),
+        (["true", "False", "TRUE"], pl.Boolean, [True, False, True]),
+        (["1", "x"], pl.String, ["1", "x"]),
+        (["1", "NA", "", "null", None], pl.Int64, [1, None, None, None, None]),
+        (["NA", "DE"], pl.String, ["NA", "DE"]),
+        (["1.5", "NaN", "inf"], pl.Float64, [1.5, math.nan, math.inf]),
+        ([str(2**64 - 1), "1"], pl.UInt64, [2**64 - 1, 1]),
+        ([str(10**30), "1"], pl.String, [str(10**30), "1"]),
+        ([None, None], pl.String, [None, None]),
+        (["NA", None, ""], pl.String, [None, None, None]),
+        (["1,5", "2"], pl.String, ["1,5", "2"]),
+        (["1_000", "2"], pl.String, ["1_000", "2"]),
+        (["2020-01-31"], pl.String, ["2020-01-31"]),
+    ],
+)
+def test_the_type_of_a_column_is_the_first_that_fits_all_its_values(values, dtype, read):
+    column = parsed(values)["a"]
+    assert column.dtype == dtype
+    assert column.equals(pl.Series("a", read, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("values", "read"),
+    [
+        (["1,5", "2"], [1.5, 2.0]),
+        (["1.234,5", "-1.234.567", "7"], [1234.5, -1234567.0, 7.0]),
+        (["1,5e3", "+2,0"], [1500.0, 2.0]),
+        (["1.5,5", "2"], ["1.5,5", "2"]),
+        (["1,234,567", "2"], ["1,234,567", "2"]),
+        (["1,5", "2.5"], ["1,5", "2.5"]),
+        ([",5", "2"], [",5", "2"]),
+    ],
+)
+def test_commas_are_decimal_signs_unless_a_value_contradicts(values, read):
+    assert parsed(values, commas=True)["a"].to_list() == read
+
+
+def test_points_separate_thousands_where_another_column_has_decimal_commas():
+    frame = parsed(["1,5", "2"], commas=True, b=["1.234", "12"])
+    assert frame["b"].to_list() == [1234.0, 12.0]
+    assert notes(a=["1,5", "2"], b=["1.234", "12"]) == (
+        "commas read as decimal signs in 'a'",
+        "points read as thousands separators in 'b'",
+    )
+
+
+def test_columns_with_commas_stay_text_next_to_decimal_points():
+    frame = parsed(["1,234", "2"], commas=True, b=["1.5", "12"])
+    assert frame["a"].to_list() == ["1,234", "2"]
+    assert frame["b"].to_list() == [1.5, 12.0]
+    assert notes(a=["1,234", "2"], b=["1.5", "12"]) == (
+        "read as text, because some columns have decimal points and others commas: 'a'",
+    )
+
+
+def test_notes_report_leading_zeros_and_numbers_that_are_too_long():
+    assert notes(a=["01", "2"], b=["0", "-0.5"], c=[str(10**30), "1"]) == (
+        "read as text, because its numbers have more than 64 bits: 'c'",
+        "read as numbers, which lose their leading zeros: 'a'",
+    )
+
+
+def test_a_long_list_of_columns_is_cut_in_a_note():
+    (note,) = notes(**{f"x{j}": ["01"] for j in range(7)})
+    assert note.endswith("'x0', 'x1', 'x2', 'x3', 'x4' and 2 more")
+
+
+@pytest.mark.parametrize(("last", "dtype"), [("0.5", pl.Float64), ("text", pl.String), ("8", pl.Int64)])
+def test_a_late_value_counts_as_much_as_an_early_one(monkeypatch, last, dtype):
+    monkeypatch.setattr(_text, "_HEAD_ROWS", 10)
+    assert parsed([*map(str, range(100)), last])["a"].dtype == dtype
+
+
+def test_a_column_with_an_empty_head_gets_the_type_of_the_rest(monkeypatch):
+    monkeypatch.setattr(_text, "_HEAD_ROWS", 10)
+    assert parsed([None] * 50 + ["1.5"])["a"].dtype == pl.Float64
+    assert parsed([None] * 50 + ["x"])["a"].to_list()[-1] == "x"
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_whole_numbers_are_read_exactly(numbers):
+    assert parsed([str(number) for number in numbers])["a"].to_list() == numbers
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_floats_are_read_exactly(numbers):
+    assert parsed([repr(float(number)) for number in numbers])["a"].to_list() == numbers
+
+
+@given(st.lists(st.floats(-1e9, 1e9).map(lambda x: round(x, 3)), min_size=1))
+def test_decimal_commas_are_read_as_exactly_as_points(numbers):
+    texts = [f"{number:.3f}".replace(".", ",") for number in numbers]
+    assert parsed(texts, commas=True)["a"].to_list() == numbers
