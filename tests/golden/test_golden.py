@@ -32,8 +32,8 @@ from sufrep.encoders import METHODS
 FILE = Path(__file__).with_name("golden.json")
 TOLERANCE = 1e-9
 
-# An output is stored as the mean of each column, its mean weighted by the position of the row, and these rows.
-# The last of the new rows has an unseen level.
+# An output is stored as the mean of each column, its mean weighted by the position of the row, and these
+# rows. The last of the new rows has an unseen level.
 SHOWN = [0, 3, 5, -1]
 
 COVARIATES = ["size", "price", "age", "rain"]
@@ -204,7 +204,7 @@ def summarise(columns: dict[str, Any]) -> dict[str, list[Any]]:
     found = {}
     for name, values in columns.items():
         if values.dtype == object and any(isinstance(value, str) for value in values):
-            found[name] = [values[row] for row in SHOWN]
+            found[name] = [str(values[row]) for row in SHOWN]
             continue
         numbers = values.astype(float)
         place = np.arange(1, len(numbers) + 1) / len(numbers)
