@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -17,9 +17,6 @@ from sufrep._accumulate import Sums, accumulate
 from sufrep._levels import as_levels
 from sufrep.errors import InfiniteValueError
 from sufrep.moments import GroupMoments
-
-# A slow machine breaks no law.
-law = settings(deadline=None, max_examples=100)
 
 
 @dataclass
@@ -92,20 +89,17 @@ def timestamps(rng: np.random.Generator, codes: np.ndarray, centres: Any) -> tup
     return rows, rows - away
 
 
-@law
 @given(tables())
 def test_sums_agree_with_a_double_loop(table):
     assert_same(sums(table), naive_sums(table))
 
 
-@law
 @given(tables())
 def test_order_one_gives_the_same_counts_and_means(table):
     expected = naive_sums(table)
     assert_same(sums(table, order=1), Sums(expected.count, expected.weight, expected.observed, expected.mean))
 
 
-@law
 @given(tables(), st.integers(8, 16), st.sampled_from([1, 2]))
 def test_sums_do_not_depend_on_the_size_of_chunks(table, size, order):
     with pytest.MonkeyPatch.context() as patch:

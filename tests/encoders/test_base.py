@@ -32,6 +32,9 @@ from sufrep.errors import (
     UnknownGroupError,
 )
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 every_method = pytest.mark.parametrize("method", METHODS)
 # Reading and writing of tables is the same for all; fisher and one_hot have paths of their own.
 some_methods = pytest.mark.parametrize("method", ["one_hot", "fisher", "means"])
@@ -244,7 +247,7 @@ def test_order_of_rows_and_index_are_kept(method, remainder, index):
 
 
 @some_methods
-@settings(deadline=None, max_examples=5)
+@few
 @given(order=st.permutations(range(6)))
 def test_rows_in_another_order_are_transformed_in_that_order(method, order):
     encoder = make_encoder(method, "zipcode").fit(houses(), PRICE)
@@ -467,7 +470,7 @@ def assert_pooled(encoder, by_hand, group, pooled):
 
 
 @every_unchosen_method
-@settings(deadline=None, max_examples=5)
+@few
 @given(group=labels, least=st.integers(1, 5))
 def test_rare_levels_are_encoded_as_if_they_were_one(method, group, least):
     frame, y = rows_of(group)
@@ -478,7 +481,7 @@ def test_rare_levels_are_encoded_as_if_they_were_one(method, group, least):
 
 
 @every_unchosen_method
-@settings(deadline=None, max_examples=5)
+@few
 @given(group=labels, share=st.floats(0.01, 0.9))
 def test_rare_may_mean_a_small_share_of_the_rows(method, group, share):
     frame, y = rows_of(group)

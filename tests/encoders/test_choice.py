@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -72,7 +72,6 @@ def rows_by_hand(codes: list[int], max_rows: int, seed: int) -> list[int]:
     return rows if len(rows) <= max_rows else sorted(rng.choice(rows, max_rows, replace=False).tolist())
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     n_levels=st.integers(1, 120),
     n=st.integers(1, 400),
@@ -134,7 +133,6 @@ def test_single_pieces_come_before_pairs_of_the_four_best_and_triples_of_the_bes
     assert found == ["", *PIECES, " + ".join(SAFE), *pairs, *triples]
 
 
-@settings(deadline=None, max_examples=50)
 @given(losses=st.permutations([float(j) for j in range(len(PIECES))]))
 def test_no_two_pieces_of_a_candidate_say_the_same(losses):
     known = dict(zip(PIECES, losses, strict=True))

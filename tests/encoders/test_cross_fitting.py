@@ -23,6 +23,9 @@ from sufrep import (
     errors,
 )
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 TARGET = {"use_target": True}
 QUICK: dict[str, tuple[Any, dict[str, Any]]] = {
     "means": (MeansEncoder, TARGET),
@@ -103,7 +106,7 @@ def check_the_law(name: str, seed: int, kind: str, *, weighted: bool, **options:
 
 
 @pytest.mark.parametrize("name", QUICK)
-@settings(deadline=None, max_examples=12)
+@few
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(["continuous", "binary", "multiclass"]),

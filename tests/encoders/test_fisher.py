@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 
@@ -127,7 +127,6 @@ def rows_and_folds(draw: Any) -> tuple[np.ndarray, list[Any]]:
     return np.array(levels, dtype=object)[:, None], folds
 
 
-@settings(deadline=None, max_examples=80)
 @given(data=st.data(), sample=rows_and_folds(), kind=st.sampled_from(["continuous", "binary", "multiclass"]))
 def test_a_row_does_not_see_its_own_response(data, sample, kind):
     rows, folds = sample
@@ -182,7 +181,6 @@ def test_a_fold_that_misses_levels_stretches_its_ranks():
     np.testing.assert_allclose(found, [1.0, 2.0, 2.5, 2.5, 1.5, 3.5])
 
 
-@settings(deadline=None, max_examples=30)
 @given(sample=rows_and_folds(), seed=st.integers(0, 2**32 - 1))
 def test_cross_fitted_ranks_stay_on_the_scale_of_all_levels(sample, seed):
     rows, folds = sample

@@ -16,6 +16,9 @@ from sklearn.model_selection import KFold
 import sufrep
 from sufrep import LatentStateEncoder, errors, simulate
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 
 def drawn(n: int = 600, **parameters: Any) -> tuple[pd.DataFrame, Any]:
     defaults: dict[str, Any] = {"p": 5, "n_latent": 3, "levels_per_latent": 5, "seed": 1}
@@ -311,7 +314,7 @@ def test_the_target_helps_to_tell_states_apart():
     assert with_target > 0.9
 
 
-@settings(deadline=None, max_examples=12)
+@few
 @given(
     seed=st.integers(0, 1000),
     kind=st.sampled_from(["continuous", "binary", "multiclass"]),

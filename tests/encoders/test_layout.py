@@ -31,6 +31,9 @@ from sufrep.errors import (
     UnknownColumnError,
 )
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 SHOPS = {
     "store": ["n", "s", "n", "s", "n", None],
     "brand": ["x", "x", "y", "y", "x", "y"],
@@ -240,7 +243,7 @@ def pair_column(store, brand):
 
 
 @pytest.mark.parametrize("method", ["one_hot", "permutation", "fisher", "means", "low_rank"])
-@settings(deadline=None, max_examples=10)
+@few
 @given(rows=st.lists(st.tuples(*[st.none() | st.sampled_from("abc")] * 2), min_size=2, max_size=15))
 def test_a_crossed_group_is_the_group_of_the_pairs(method, rows):
     store, brand = zip(*rows, strict=True)

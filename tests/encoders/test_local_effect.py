@@ -13,6 +13,9 @@ from sufrep import LocalEffectEncoder
 from sufrep.errors import UnseenLevelError
 from sufrep.solvers.local_effects import fit_local_effects
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 
 def shops(seed: int, n: int = 300, n_levels: int = 10) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Rows, a target with seasons that differ by shop, and weights."""
@@ -150,7 +153,7 @@ def test_one_row_and_one_level_are_enough():
     assert np.isfinite(one).all()
 
 
-@settings(deadline=None, max_examples=8)
+@few
 @given(seed=st.integers(0, 2**32 - 1))
 def test_units_and_origin_of_the_target_carry_over(seed):
     X, y, _ = shops(seed)

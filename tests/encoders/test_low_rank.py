@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep import LowRankEncoder, MeansEncoder, errors
@@ -36,7 +36,6 @@ def test_vectors_and_singular_values_are_those_of_r(r_fixtures):
     np.testing.assert_allclose(encoder.singular_values_["g"], singular, rtol=1e-8)
 
 
-@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), standardize=st.booleans(), k=st.integers(1, 4))
 def test_the_vectors_are_numpys_up_to_sign(seed, standardize, k):
     rows = shops(seed)
@@ -52,7 +51,6 @@ def test_the_vectors_are_numpys_up_to_sign(seed, standardize, k):
     np.testing.assert_allclose(encoder.singular_values_["shop"], singular, rtol=1e-9)
 
 
-@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     units=st.lists(st.floats(1e-6, 1e6), min_size=4, max_size=4),
@@ -74,7 +72,6 @@ def test_units_matter_when_not_standardised():
     assert np.abs(table_of(one) - table_of(other)).max() > 0.1
 
 
-@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), order=st.permutations(range(4)))
 def test_the_order_of_the_covariates_changes_no_subspace(seed, order):
     rows = shops(seed)

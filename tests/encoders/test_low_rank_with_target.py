@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
 from sklearn.model_selection import KFold
@@ -41,7 +41,6 @@ def shrunken(X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
     return encoder.fit(X, y).transform(X).ravel().astype(float)
 
 
-@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), standardize=st.booleans(), k=st.integers(1, 3))
 def test_vectors_are_those_of_numpy_in_the_rotation_nearest_to_those_without_the_target(seed, standardize, k):
     X, y = shops(seed)
@@ -63,7 +62,6 @@ def test_vectors_are_those_of_numpy_in_the_rotation_nearest_to_those_without_the
     np.testing.assert_allclose(encoder.singular_values_["shop"], singular, rtol=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4))
 def test_no_rotation_is_nearer_to_the_reference(seed, k):
     rng = np.random.default_rng(seed)

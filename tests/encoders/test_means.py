@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sufrep import MeansEncoder, errors
@@ -49,7 +49,6 @@ def test_means_are_those_of_the_r_package(r_fixtures):
     np.testing.assert_array_equal(table["weight"], rows["g"].value_counts().sort_index())
 
 
-@settings(deadline=None, max_examples=60)
 @given(rows=ROWS)
 def test_means_are_those_of_a_loop_over_the_rows(rows):
     assume(any(row[-1] > 0 for row in rows))

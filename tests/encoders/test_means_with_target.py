@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.model_selection import KFold
@@ -43,7 +43,6 @@ def naive_shrunken(level: list[Any], y: Any, weights: Any) -> tuple[dict[Any, fl
     return {own: m + signal / (signal + noise / n) * (mean[own] - m) for own, n in size.items()}, m
 
 
-@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
 def test_the_mean_of_the_target_is_that_of_a_loop_over_the_rows(seed, weighted):
     X, y, weights = shops(seed)

@@ -13,6 +13,9 @@ from sklearn.model_selection import KFold
 
 from sufrep import MixedModelEncoder
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 
 def shops(seed: int, n: int = 60, n_levels: int = 5) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Rows, a target whose level and slopes differ by shop, and weights."""
@@ -220,7 +223,7 @@ def test_a_weight_of_two_is_a_row_that_came_twice():
     np.testing.assert_allclose(weighted, repeated, atol=1e-8)
 
 
-@settings(deadline=None, max_examples=10)
+@few
 @given(seed=st.integers(0, 2**32 - 1))
 def test_units_and_origin_of_the_target_carry_over(seed):
     X, y, _ = shops(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep import PermutationEncoder, make_encoder
@@ -16,7 +16,6 @@ def places(levels: list[int], **parameters: object) -> np.ndarray:
     return encoder.representations_["x0"].values
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     levels=st.lists(st.integers(0, 50), min_size=1),
     n_permutations=st.integers(1, 5),

@@ -14,6 +14,9 @@ from sklearn.model_selection import KFold
 
 from sufrep import MeansEncoder, RandomInterceptEncoder, errors
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 
 def shops(seed: int, n: int = 60, n_levels: int = 6) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Rows with a few nulls, a target that both shop and covariates have a part in, and weights."""
@@ -72,7 +75,7 @@ def table_of(encoder: RandomInterceptEncoder) -> dict[Any, float]:
     return dict(zip(table.levels.tolist(), table.values.ravel().tolist(), strict=True))
 
 
-@settings(deadline=None, max_examples=10)
+@few
 @given(seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
 def test_intercepts_are_those_of_a_loop_over_the_rows(seed, weighted):
     X, y, weights = shops(seed)
@@ -188,7 +191,7 @@ def test_a_weight_of_two_is_a_row_that_came_twice():
     np.testing.assert_allclose(weighted, repeated, atol=1e-8)
 
 
-@settings(deadline=None, max_examples=10)
+@few
 @given(seed=st.integers(0, 2**32 - 1), unit=st.floats(0.01, 100), origin=st.floats(-50, 50))
 def test_units_carry_over_and_the_origin_does_not(seed, unit, origin):
     X, y, _ = shops(seed)

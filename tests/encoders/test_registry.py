@@ -20,6 +20,9 @@ from sklearn.tree import DecisionTreeRegressor
 from sufrep import errors, make_encoder
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, PermutationEncoder
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 # Where a solver stops at a tolerance of its own, so do we. Regressions through as many rows as they have
 # coefficients leave no noise, and what is left to estimate it from is rounding.
 TOLERANCE = {"mnl": 1e-5, "sparse_low_rank": 1e-3, "latent_state": 1e-4, "mixed_model": 1e-3}
@@ -205,7 +208,7 @@ OWN_PRIOR = ("latent_state", "random_intercept", "mixed_model", "local_effect", 
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in OWN_PRIOR])
-@settings(deadline=None, max_examples=6)
+@few
 @given(sample=samples(), least=st.sampled_from([None, 4, 0.2]))
 def test_the_prior_is_the_weighted_mean_of_the_level_vectors(method, sample, least):
     assume_each_chunk_has_rows_that_count(sample)
@@ -220,7 +223,7 @@ def test_the_prior_is_the_weighted_mean_of_the_level_vectors(method, sample, lea
 
 
 @pytest.mark.parametrize("method", WITHOUT_CHOICE)
-@settings(deadline=None, max_examples=6)
+@few
 @given(sample=samples(), seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_the_rows_does_not_matter(method, sample, seed):
     assume_each_chunk_has_rows_that_count(sample)
@@ -229,7 +232,7 @@ def test_the_order_of_the_rows_does_not_matter(method, sample, seed):
 
 
 @pytest.mark.parametrize("method", WITHOUT_CHOICE)
-@settings(deadline=None, max_examples=6)
+@few
 @given(sample=samples(weighted=False), seed=st.integers(0, 2**32 - 1))
 def test_a_weight_counts_how_often_a_row_came(method, sample, seed):
     times = np.random.default_rng(seed).integers(0, 4, len(sample.frame))
@@ -242,7 +245,7 @@ def test_a_weight_counts_how_often_a_row_came(method, sample, seed):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(deadline=None, max_examples=6)
+@few
 @given(sample=samples(), order=st.permutations(range(6)))
 def test_the_names_of_the_levels_do_not_matter(method, sample, order):
     assume_each_chunk_has_rows_that_count(sample)
@@ -264,7 +267,7 @@ NEEDS_TARGET = ("fisher", "random_intercept", "mixed_model", "local_effect", "su
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in NEEDS_TARGET])
-@settings(deadline=None, max_examples=5)
+@few
 @given(sample=samples())
 def test_fit_transform_is_fit_and_transform(method, sample):
     assume_each_chunk_has_rows_that_count(sample, missing="prior")
@@ -289,7 +292,7 @@ def test_every_method_that_does_without_rows_learns_in_chunks(method):
 
 
 @pytest.mark.parametrize("kind", CHUNKABLE)
-@settings(deadline=None, max_examples=8)
+@few
 @given(
     sample=samples(),
     missing=st.sampled_from(["level", "prior"]),
@@ -307,7 +310,7 @@ def test_any_chunks_give_what_fit_gives_on_all_rows(kind, sample, missing, least
 
 
 @pytest.mark.parametrize("kind", CHUNKABLE)
-@settings(deadline=None, max_examples=4)
+@few
 @given(sample=samples())
 def test_chunks_add_up_for_several_and_for_crossed_groups(kind, sample):
     method, parameters = CHUNKABLE[kind]
@@ -320,7 +323,7 @@ def test_chunks_add_up_for_several_and_for_crossed_groups(kind, sample):
 
 
 @pytest.mark.parametrize("kind", ["means", "low_rank", "sparse_low_rank", "mnl by discriminant"])
-@settings(deadline=None, max_examples=8)
+@few
 @given(sample=samples())
 def test_chunks_add_up_where_a_category_first_occurs_in_a_later_one(kind, sample):
     method, parameters = CHUNKABLE[kind]

@@ -11,6 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sufrep import LowRankEncoder, MeansEncoder, SparseLowRankEncoder, errors
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 
 def shops(seed: int, n: int = 300, n_levels: int = 12, p: int = 6) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
@@ -43,7 +46,7 @@ def test_without_penalties_the_vectors_are_principal_components(center):
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-4)
 
 
-@settings(deadline=None, max_examples=10)
+@few
 @given(
     seed=st.integers(0, 2**32 - 1),
     alpha=st.sampled_from([0.0, 0.003, 0.01, 0.1, 0.5, 1.0]),
@@ -91,7 +94,7 @@ def test_more_alpha_leaves_fewer_loadings():
     assert left[-1] == 0
 
 
-@settings(deadline=None, max_examples=10)
+@few
 @given(seed=st.integers(0, 2**32 - 1), units=st.lists(st.floats(1e-4, 1e4), min_size=6, max_size=6))
 def test_units_do_not_matter_when_standardised(seed, units):
     rows = shops(seed)
