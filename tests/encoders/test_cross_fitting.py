@@ -23,9 +23,6 @@ from sufrep import (
     errors,
 )
 
-# Every example fits several encoders.
-few = settings(max_examples=settings.default.max_examples // 5)
-
 TARGET = {"use_target": True}
 QUICK: dict[str, tuple[Any, dict[str, Any]]] = {
     "means": (MeansEncoder, TARGET),
@@ -45,6 +42,10 @@ SLOW = {"hidden states": (LatentStateEncoder, {**TARGET, "n_states": 2, "n_start
 ENCODERS = QUICK | SLOW
 CHUNKED = [name for name, (kind, _) in QUICK.items() if kind in (MeansEncoder, LowRankEncoder)]
 every_encoder = pytest.mark.parametrize("name", ENCODERS)
+# Reading folds, targets and frames is the same for all.
+some_encoders = pytest.mark.parametrize(
+    "name", ["means", "low rank", "mixed model", "fisher", "hidden states"]
+)
 every_kind = pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
 
 
@@ -106,7 +107,7 @@ def check_the_law(name: str, seed: int, kind: str, *, weighted: bool, **options:
 
 
 @pytest.mark.parametrize("name", QUICK)
-@few
+@settings(max_examples=settings.default.max_examples // 3)
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(["continuous", "binary", "multiclass"]),
@@ -216,7 +217,7 @@ def test_groups_are_encoded_one_by_one(name):
 # Folds and targets
 
 
-@every_encoder
+@some_encoders
 def test_folds_may_be_a_number_a_splitter_or_any_iterable(name):
     X, y, _ = drawn(7)
     folds = KFold(4, shuffle=True, random_state=9)
@@ -235,7 +236,7 @@ def test_folds_may_be_a_number_a_splitter_or_any_iterable(name):
     ],
     ids=["rows in no fold", "rows that learn from themselves"],
 )
-@every_encoder
+@some_encoders
 def test_folds_that_are_no_partition_are_refused(name, folds):
     X, y, _ = drawn(8)
     with pytest.raises(errors.SplitError, match="each of the 40 rows into exactly one test fold"):
@@ -251,7 +252,7 @@ def test_folds_that_are_no_partition_are_refused(name, folds):
         ([1.0, 2.5, 3.0], errors.LengthMismatchError, r"X has 4 row\(s\), y has 3"),
     ],
 )
-@every_encoder
+@some_encoders
 def test_a_target_for_every_row_is_needed(name, y, error, message):
     X = pd.DataFrame({"g": list("aabb"), "a": [1.0, 2.0, 3.0, 4.0], "b": [0.0, 1.0, 0.0, 2.0]})
     for method in ("fit", "fit_transform"):
@@ -259,7 +260,7 @@ def test_a_target_for_every_row_is_needed(name, y, error, message):
             getattr(make(name), method)(X, y)
 
 
-@every_encoder
+@some_encoders
 def test_frames_keep_their_names_and_index(name):
     X, y, _ = drawn(9)
     plain = make(name, remainder="passthrough")
