@@ -70,14 +70,14 @@ def test_the_true_number_of_states_is_chosen():
     assert encoder.get_feature_names_out().tolist()[-4:] == [f"group_state{j}" for j in (1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize("most", [1, 3])
-def test_no_more_states_are_tried_than_are_allowed(most):
+def test_no_more_states_are_tried_than_are_allowed():
     X, _ = drawn(1000, n_latent=5, levels_per_latent=6)
-    encoder = LatentStateEncoder("group", max_states=most).fit(X)
-    assert encoder.n_states_ == {"group": most}
-    assert max(map(int, encoder.held_out_["group"]), default=1) <= most
-    assert LatentStateEncoder("group").fit(X).n_states_["group"] > 3
-    assert LatentStateEncoder("group", n_states=5, max_states=most).fit(X).n_states_ == {"group": 5}
+    assert LatentStateEncoder("group", n_starts=1).fit(X).n_states_["group"] > 3
+    for most in (1, 3):
+        encoder = LatentStateEncoder("group", max_states=most, n_starts=1).fit(X)
+        assert encoder.n_states_ == {"group": most}
+        assert max(map(int, encoder.held_out_["group"]), default=1) <= most
+    assert LatentStateEncoder("group", n_states=5, max_states=3).fit(X).n_states_ == {"group": 5}
 
 
 def test_one_state_is_chosen_where_levels_do_not_differ():
@@ -201,8 +201,8 @@ AWKWARD = {
 @pytest.mark.parametrize("kind", AWKWARD)
 @pytest.mark.parametrize("n_states", ["auto", 3])
 def test_awkward_covariates_do_no_harm(kind, n_states):
-    X, sample = drawn(400)
-    encoder = LatentStateEncoder("group", n_states=n_states, output="both", remainder="drop")
+    X, sample = drawn(150 if n_states == "auto" else 400)
+    encoder = LatentStateEncoder("group", n_states=n_states, max_states=2, output="both", remainder="drop")
     found = encoder.fit_transform(AWKWARD[kind](X))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found.sum(axis=1), 2.0)
@@ -277,9 +277,9 @@ def test_categories_join_by_indicators_and_new_ones_do_no_harm():
 @pytest.mark.parametrize("use_target", [False, True])
 @pytest.mark.parametrize("kind", ["continuous", "multiclass"])
 def test_an_encoder_comes_back_from_its_file(tmp_path, use_target, kind):
-    X, sample = drawn(200)
+    X, sample = drawn(100)
     y = sample.y if kind == "continuous" else np.digitize(sample.y, [-1, 1])
-    encoder = LatentStateEncoder("group", output="both", use_target=use_target).fit(X, y)
+    encoder = LatentStateEncoder("group", output="both", use_target=use_target, max_states=2).fit(X, y)
     encoder.save(tmp_path / "file")
     loaded = sufrep.load(tmp_path / "file")
     np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))
@@ -340,6 +340,7 @@ def test_a_row_does_not_see_its_own_target(seed, kind, missing, least, weighted)
         missing=missing,
         min_frequency=least,
         cv=list(KFold(3, shuffle=True, random_state=seed).split(X)),
+        n_starts=1,
         tol=1e-4,
     )
     weights = rng.choice([0.5, 1.0, 2.0], n) if weighted else None
