@@ -171,14 +171,14 @@ def test_infinite_values_are_refused_by_name_and_row(value, order):
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_infinite_values_of_rows_that_are_left_out_do_no_harm(order):
-    """They are absent, beside nulls and beside levels without rows too."""
+    """They are absent, also next to nulls and to levels without rows."""
     codes, weights = np.array([-1, 0, 0, 2]), np.array([1.0, 0.0, 1.0, 1.0])
     column = np.array([np.inf, -np.inf, 5.0, np.nan])
     found = accumulate(codes, [column], 3, names=["x"], weights=weights, order=order)
     np.testing.assert_array_equal(found.mean.ravel(), [5.0, np.nan, np.nan])
 
 
-def test_infinities_of_both_signs_are_told_from_nulls():
+def test_infinities_of_both_signs_are_distinguished_from_nulls():
     column = np.array([np.inf, -np.inf, np.nan])
     with pytest.raises(InfiniteValueError, match=r"2 value\(s\), the first in row 0"):
         accumulate(np.zeros(3, dtype=int), [column], 1, names=["x"], order=2)

@@ -52,7 +52,7 @@ def test_pooled_means_are_weighted_averages(parts):
 
 
 @given(weighted_means())
-def test_a_mean_without_weight_is_at_no_distance(parts):
+def test_a_mean_without_weight_has_distance_zero(parts):
     assignment, weight, mean = parts
     found = pooled(assignment, 3, weight, mean)
     assert np.isfinite(found.mean).all()

@@ -80,7 +80,7 @@ def test_a_missing_level_comes_last_and_leaves_the_others_in_order(levels):
     ],
     ids=["decimal", "timedelta", "fraction", "tuple"],
 )
-def test_values_whose_text_sorts_otherwise_are_ordered_by_value_beside_null(levels):
+def test_values_are_not_ordered_by_their_text_next_to_null(levels):
     assert sort_levels([None, *reversed(levels)]).tolist() == [*levels, None]
 
 

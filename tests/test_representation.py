@@ -73,7 +73,7 @@ def test_a_sparse_table_stays_sparse(table):
     assert table.prior.shape == (2,)
 
 
-def test_the_prior_stands_below_the_vectors(table):
+def test_the_prior_is_the_row_below_the_vectors(table):
     assert dense(table.with_prior()).tolist() == [[0, 1], [4, 0], [8, 0], [3, 0.5]]
 
 

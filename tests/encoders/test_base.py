@@ -93,7 +93,7 @@ NAMES = {
     "sparse_low_rank": ["zipcode_sparse1"],
     "mnl": ["zipcode_intercept", "zipcode_slope_sqft", "zipcode_slope_floors"],
     "latent_state": ["zipcode_state1", "zipcode_state2"],
-    "sufficient": [],  # dropped: six rows say nothing of four levels
+    "sufficient": [],  # dropped: six rows are too few for four levels
 }
 
 
@@ -117,7 +117,7 @@ def test_names_other_than_those_of_fit_are_refused():
         encoder.get_feature_names_out(["zip", "sqft", "floors"])
 
 
-def test_an_array_is_given_names_and_may_be_given_better_ones():
+def test_columns_of_an_array_get_generated_names_unless_names_are_passed():
     encoder = MeansEncoder(0).fit(houses().to_numpy(dtype=object))
     assert encoder.get_feature_names_out().tolist() == ["x1", "x2", "x0_mean_x1", "x0_mean_x2"]
     better = encoder.get_feature_names_out(["zip", "area", "floors"]).tolist()
@@ -126,7 +126,7 @@ def test_an_array_is_given_names_and_may_be_given_better_ones():
         encoder.get_feature_names_out(["zip", "area"])
 
 
-def test_a_column_of_an_array_may_be_called_by_its_made_up_name():
+def test_a_column_of_an_array_may_be_called_by_its_generated_name():
     rows = houses().to_numpy(dtype=object)
     np.testing.assert_array_equal(MeansEncoder("x0").fit_transform(rows), MeansEncoder(0).fit_transform(rows))
 
@@ -152,7 +152,7 @@ def test_names_of_two_groups_that_clash_are_refused():
 
 @every_library
 @pytest.mark.parametrize("level", ["missing", "None", "nan"])
-def test_one_hot_columns_of_a_level_called_missing_and_of_null_stand_side_by_side(library, level):
+def test_a_level_called_missing_and_null_have_one_hot_columns_of_their_own(library, level):
     frame = MAKERS[library]({"zipcode": ["a", level, None]})
     result = make_encoder("one_hot", "zipcode").fit_transform(frame)
     assert sorted(result.sum(axis=1).tolist()) == [0, 1, 1]
@@ -160,7 +160,7 @@ def test_one_hot_columns_of_a_level_called_missing_and_of_null_stand_side_by_sid
 
 
 @every_library
-def test_other_levels_called_missing_beside_null_are_encoded(library):
+def test_levels_called_missing_are_not_null(library):
     frame = MAKERS[library]({"zipcode": ["missing", None, "None", "nan"], "sqft": [1.0, 2.0, 3.0, 4.0]})
     assert MeansEncoder("zipcode").fit_transform(frame)[:, 1].tolist() == [1, 2, 3, 4]
 
@@ -369,7 +369,7 @@ def test_a_frame_of_the_group_alone_works_in_every_container(container):
     assert result["zipcode_b"].to_list() == [0, 1, 0]
 
 
-# Data with little in it.
+# Degenerate data.
 
 
 def polars_of(**columns):
@@ -408,7 +408,7 @@ LITTLE = {
 
 
 @pytest.mark.parametrize("little", LITTLE)
-def test_data_with_little_in_it_are_encoded_by_finite_numbers(little):
+def test_degenerate_data_are_encoded_by_finite_numbers(little):
     frame = LITTLE[little]
     y = np.linspace(-1.0, 1.0, len(frame)) + 0.5
     for method in CLASSES:
@@ -519,7 +519,7 @@ def test_all_levels_may_be_rare(method):
     assert (table.values == table.values[0]).all()
 
 
-def test_a_level_called_infrequent_stands_beside_the_rare_ones():
+def test_a_level_called_infrequent_is_not_pooled_with_rare_levels():
     frame = pl.DataFrame({"g": ["a", "b", "infrequent", "infrequent", "c", "c"]})
     result = ContrastEncoder("g", min_frequency=2).fit_transform(frame)
     assert result.shape == (6, 2)
@@ -552,7 +552,7 @@ NULLS = {
 
 
 @pytest.mark.parametrize("chunk", NULLS)
-def test_a_chunk_whose_covariate_is_null_throughout_adds_nothing_to_its_mean(chunk):
+def test_a_chunk_of_null_covariates_adds_nothing_to_the_means(chunk):
     # Read in chunks, a column without a single value has no numeric type.
     expected = MeansEncoder("zipcode").fit(houses()).transform(houses())[:, 2]
     encoder = MeansEncoder("zipcode").partial_fit(houses()).partial_fit(NULLS[chunk])
@@ -633,7 +633,7 @@ def test_moments_of_another_solver_are_not_left_behind():
     assert not hasattr(encoder, "moments_")
 
 
-# Looking at what was learnt.
+# Looking at the fitted encoder.
 
 
 def test_the_group_need_be_named_only_if_there_are_several():

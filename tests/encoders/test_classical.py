@@ -93,7 +93,7 @@ def test_one_hot_differs_from_r_in_its_reference_only(r_fixtures):
 
 @pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.parametrize("n_levels", [2, 3, 7, 20])
-def test_every_coding_with_an_intercept_tells_all_levels_apart(coding, n_levels):
+def test_every_coding_with_an_intercept_separates_all_levels(coding, n_levels):
     found = levels_table("abcdefghijklmnopqrst"[:n_levels], coding=coding)
     assert np.linalg.matrix_rank(np.column_stack([np.ones(n_levels), found])) == n_levels
 
@@ -166,7 +166,7 @@ def test_sparse_output_of_many_levels_stays_small():
     assert found.nnz == 19_999
 
 
-def test_sparse_output_has_no_place_for_text():
+def test_sparse_output_with_text_columns_is_refused():
     rows = pd.DataFrame({"size": ["a", "b"], "note": ["long", "short"]})
     with pytest.raises(errors.SparseOutputError, match="not numeric: note"):
         ContrastEncoder("size", sparse_output=True).fit_transform(rows)
@@ -180,7 +180,7 @@ def test_other_codings_cannot_be_sparse(coding):
         ContrastEncoder(0, coding=coding, sparse_output=True).fit([["a"], ["b"]])
 
 
-def test_a_frame_of_sparse_columns_is_not_offered():
+def test_sparse_output_cannot_be_a_frame():
     encoder = ContrastEncoder("size", sparse_output=True).set_output(transform="pandas")
     with pytest.raises(ValueError, match="transformer outputs a scipy sparse matrix"):
         encoder.fit_transform(pd.DataFrame({"size": ["a", "b"]}))
@@ -191,7 +191,7 @@ def test_an_unknown_coding_is_refused():
         ContrastEncoder(0, coding="dummy").fit([["a"]])
 
 
-# Permutations: each level has a place of its own, which the seed alone decides.
+# Permutations.
 
 
 def places(levels: list[int], **parameters: object) -> np.ndarray:
@@ -239,7 +239,7 @@ def test_the_columns_are_named():
 
 
 def test_global_random_state_is_not_touched():
-    # The old interface is asked on purpose: it is the state that users share.
+    # The legacy interface is used on purpose: it is the state that users share.
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     places([1, 2, 3])
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
@@ -250,7 +250,7 @@ def test_a_seed_is_a_number():
         places([1], random_state=None)
 
 
-# Fisher: ranks of the mean response, none of which has seen the row's own response.
+# Fisher: ranks of the mean response, cross-fitted.
 
 
 def ranks(levels: Any, y: Any, **parameters: Any) -> dict[Any, list[float]]:
@@ -323,7 +323,7 @@ def test_whole_numbers_of_many_values_are_a_quantity():
     assert encoder.representations_["x0"].values.ravel().tolist() == [1, 2, 3]
 
 
-def test_text_is_classes_however_many():
+def test_text_is_always_classes():
     rows = np.array([f"level {i % 6}" for i in range(60)], dtype=object)[:, None]
     y = [f"class {i % 30}" for i in range(60)]
     encoder = FisherEncoder(0).fit(rows, y)
@@ -340,7 +340,7 @@ def test_the_kind_of_target_can_be_given():
         ranks("abc", [0, 1, 2], target_type="binary")
 
 
-def test_other_numeric_columns_play_no_part():
+def test_other_numeric_columns_are_not_used():
     rows = pd.DataFrame({"shop": list("abc"), "x": [np.inf, 0.0, np.nan]})
     encoder = FisherEncoder("shop", remainder="drop").fit(rows, [3.5, 2.5, 1.5])
     assert encoder.transform(rows).ravel().tolist() == [3, 2, 1]
@@ -384,7 +384,7 @@ def test_a_row_does_not_see_its_own_response(data, sample, kind):
         .fit_transform(rows, target, sample_weight=weights)
         for target in (y, changed)
     )
-    # Where the change lets a class vanish or appear, its column does, and the others stay.
+    # A class that vanishes or appears takes its column with it; the other columns stay.
     common = [name for name in before if name in after]
     assert common or kind == "multiclass"
     np.testing.assert_allclose(before[common].iloc[i], after[common].iloc[i], rtol=0, atol=1e-9)
@@ -486,7 +486,7 @@ def test_classes_may_come_in_later_chunks():
     np.testing.assert_array_equal(encoder.transform(rows), whole.transform(rows))
 
 
-def test_a_third_class_in_a_later_chunk_of_a_binary_target_is_told():
+def test_a_third_class_in_a_later_chunk_of_a_binary_target_is_refused():
     encoder = FisherEncoder(0).partial_fit([["a"], ["b"]], ["x", "y"])
     with pytest.raises(errors.TargetError, match=r"y has 3 classes.*\nHint: pass target_type='multiclass'"):
         encoder.partial_fit([["a"], ["b"]], ["x", "z"])
@@ -499,7 +499,7 @@ def test_a_quantity_stays_one_in_later_chunks_of_whole_numbers():
     assert encoder.transform([["a"], ["b"]]).ravel().tolist() == [2.0, 1.0]
 
 
-def test_classes_that_turn_out_to_be_a_quantity_are_told():
+def test_a_quantity_after_a_chunk_of_classes_is_refused():
     encoder = FisherEncoder(0).partial_fit([["a"], ["b"], ["c"]], [1.0, 2.0, 3.0])
     with pytest.raises(errors.TargetError, match=r"Hint: .*target_type='continuous'"):
         encoder.partial_fit([["a"], ["b"]], [1.25, 2.75])

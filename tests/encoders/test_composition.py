@@ -91,7 +91,7 @@ def test_columns_may_be_given_by_position_in_a_column_transformer(shops):
     assert columns.fit_transform(shops).shape == (240, 2)
 
 
-def test_encoders_stand_side_by_side_in_a_union(shops, y):
+def test_encoders_are_combined_in_a_feature_union(shops, y):
     union = FeatureUnion(
         [
             (method, make_encoder(method, "shop", remainder="drop"))
@@ -130,7 +130,7 @@ def test_scores_are_cross_validated_on_levels_that_a_fold_may_miss(method, shops
     assert np.isfinite(scores).all()
 
 
-def test_the_encoding_helps_where_covariates_tell_the_hidden_state(shops, y):
+def test_the_encoding_helps_where_covariates_identify_the_hidden_state(shops, y):
     def score(*steps: Any) -> float:
         model = DecisionTreeRegressor(min_samples_leaf=10, random_state=0)
         return cross_val_score(make_pipeline(*steps, model), shops, y, cv=4, error_score="raise").mean()
@@ -145,7 +145,7 @@ def test_fisher_is_cross_fitted_inside_a_pipeline():
     y = rng.normal(size=600)
     pipeline = make_pipeline(FisherEncoder("shop"), LinearRegression()).fit(rows, y)
     leaky = LinearRegression().fit(pipeline[:-1].transform(rows), y)
-    # Ranks that have seen the noise of their own rows would seem to explain it.
+    # Ranks that were fitted to the noise of their own rows would seem to explain it.
     assert abs(pipeline[-1].coef_[0]) < 0.3 * abs(leaky.coef_[0])
 
 
@@ -160,7 +160,7 @@ def test_classes_are_predicted_by_name(shops, y):
 def test_a_clone_has_the_parameters_and_nothing_learnt(method, shops, y):
     encoder = make_encoder(method, ["shop"], covariates=["price"], min_frequency=2).fit(shops, y)
     copy = clone(encoder)
-    assert repr(copy.get_params()) == repr(encoder.get_params())  # a learner equals no other
+    assert repr(copy.get_params()) == repr(encoder.get_params())  # learners do not compare equal
     with pytest.raises(NotFittedError, match="not fitted yet"):
         copy.transform(shops)
 
@@ -190,7 +190,7 @@ def test_weights_are_routed_through_a_pipeline(method, shops, y):
     )
 
 
-def test_weights_nobody_asked_for_are_refused(shops, y):
+def test_weights_that_were_not_requested_are_refused(shops, y):
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(MeansEncoder("shop"), Ridge().set_fit_request(sample_weight=True))
         with pytest.raises(UnsetMetadataPassedError, match="MeansEncoder"):
@@ -233,7 +233,7 @@ def test_output_may_be_of_another_library_than_the_input(output, shops):
         assert found.shape == (240, 4)
 
 
-def test_text_and_dates_that_pass_through_stay_what_they_are(shops):
+def test_text_and_dates_pass_through_unchanged(shops):
     rows = shops.assign(note="text", day=pd.Timestamp("2024-01-01"), flag=True)
     found = MeansEncoder("shop").set_output(transform="pandas").fit_transform(rows)
     assert found[["note", "day", "flag"]].dtypes.equals(rows[["note", "day", "flag"]].dtypes)
@@ -261,7 +261,7 @@ def test_sparse_one_hot_stays_sparse_in_a_column_transformer(shops):
 
 
 @pytest.mark.parametrize("method", WITHOUT_COVARIATES)
-def test_skrub_takes_what_needs_no_covariates_for_columns_of_high_cardinality(method, shops, y):
+def test_encoders_without_covariates_work_in_a_table_vectorizer_of_skrub(method, shops, y):
     rows = shops.assign(town=shops["shop"].str[-1])
     vectorizer = TableVectorizer(cardinality_threshold=15, high_cardinality=make_encoder(method))
     found = vectorizer.fit(rows, y).transform(rows)
@@ -271,7 +271,7 @@ def test_skrub_takes_what_needs_no_covariates_for_columns_of_high_cardinality(me
     assert {"price", "size"} <= set(found.columns)
 
 
-def test_skrub_is_told_why_a_single_column_is_not_enough(shops):
+def test_a_table_vectorizer_of_skrub_is_refused_where_covariates_are_needed(shops):
     vectorizer = TableVectorizer(cardinality_threshold=15, high_cardinality=MeansEncoder())
     with pytest.raises(errors.NoCovariateError, match="Hint: add numeric columns"):
         vectorizer.fit(shops)
@@ -289,7 +289,7 @@ def test_skrub_applies_an_encoder_to_a_frame(method, library, shops, y):
 
 
 @pytest.mark.parametrize("method", WITHOUT_COVARIATES)
-def test_skrub_applies_what_needs_no_covariates_to_one_column(method, shops, y):
+def test_skrub_applies_encoders_without_covariates_to_one_column(method, shops, y):
     found = ApplyToCols(make_encoder(method), cols="shop").fit(shops, y).transform(shops)
     assert {"price", "size"} < set(found.columns)
     assert "shop" not in found.columns

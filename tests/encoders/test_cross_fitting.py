@@ -1,4 +1,4 @@
-"""Encoders that learn from the target: what a row gets in training says nothing of its own target."""
+"""Encoders that learn from the target: the encoding of a training row does not depend on its own target."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def check_the_law(name: str, seed: int, kind: str, *, weighted: bool, **options:
     n = 8 + seed % 32
     X, y, rng = drawn(seed, n, kind)
     i = int(rng.integers(n))
-    X.loc[(i + 1) % n, "g"] = "level 0"  # somebody has a level
+    X.loc[(i + 1) % n, "g"] = "level 0"  # at least one row has a level
     fold = rng.integers(0, 4, n)
     folds = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]
     weights = rng.choice([0.0, 0.5, 1.0, 2.0], n) if weighted else None
@@ -101,7 +101,7 @@ def check_the_law(name: str, seed: int, kind: str, *, weighted: bool, **options:
         weights[(i + 1) % n] = 1.0
     encoder = make(name, target_type=kind, cv=folds, **options)
     before, after = (trained(encoder, X, some, weights) for some in (y, changed(y, i, kind)))
-    # Where the change brings a class, it brings a column, and the others stay.
+    # A new class adds a column; the other columns stay.
     assert set(before) <= set(after)
     np.testing.assert_allclose(after[list(before)].iloc[i], before.iloc[i], rtol=0, atol=1e-9)
 
@@ -168,7 +168,7 @@ def test_a_row_alone_is_encoded_without_its_target(name):
 
 
 @every_encoder
-def test_a_level_that_is_in_one_fold_only_gets_what_no_level_gets(name):
+def test_a_level_that_is_in_one_fold_only_is_encoded_like_an_unseen_one(name):
     X, y, rng = drawn(3)
     X.loc[:1, "g"], X.loc[:1, "a"], X.loc[:1, "b"] = ["alone", None], 0.3, -0.7
     fold = np.append([0, 0], rng.integers(0, 3, 38))
@@ -183,7 +183,7 @@ def test_a_level_that_is_in_one_fold_only_gets_what_no_level_gets(name):
 
 
 @every_encoder
-def test_folds_that_know_nobody_of_any_level_tell_no_target(name):
+def test_folds_without_any_level_reveal_no_target(name):
     X = pd.DataFrame({"g": ["u", "u", "v", None], "a": [1.0, 2.0, 3.0, 5.0], "b": [3.0, 1.0, 0.0, 2.0]})
     encoder = make(name, cv=[([3], [0, 1, 2]), ([0, 1, 2], [3])], missing="prior", target_type="continuous")
     before, after = (trained(encoder, X, y) for y in ([1.5, 2.5, 3.5, 4.5], [60.0, 50.0, -40.0, 4.5]))

@@ -51,7 +51,7 @@ def test_a_table_has_level_weight_and_vector(library):
     }
 
 
-def test_a_table_is_of_pandas_if_nothing_is_said():
+def test_a_table_is_a_pandas_frame_by_default():
     assert isinstance(MeansEncoder("shop").fit(shops(["a"])).table(), pd.DataFrame)
 
 
@@ -88,7 +88,7 @@ def test_levels_of_several_types_become_text_in_a_table(library, levels, shown):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_huge_numbers_have_a_place_in_every_table(library):
+def test_tables_hold_integers_of_any_size(library):
     table = MeansEncoder("shop").fit(shops([2**70, 2**71])).table(library=library)
     found = nw.from_native(table)["shop"].to_list()
     assert [int(value) for value in found] == [2**70, 2**71]

@@ -1,4 +1,4 @@
-"""The same rows give the same numbers, whatever library and column types they come in."""
+"""The same rows give the same numbers in every frame library and with every column type."""
 
 from __future__ import annotations
 
@@ -165,14 +165,14 @@ def test_the_output_is_of_the_library_asked_for_under_the_same_names(frame, cont
 
 
 @pytest.mark.parametrize("used", ["pandas str", "polars String", "pyarrow dictionary"])
-@pytest.mark.parametrize("learnt", ["pandas arrow", "polars Enum", "pyarrow large_string"])
-def test_one_library_may_be_learnt_from_and_another_transformed(learnt, used):
-    encoder = MeansEncoder("zipcode", unseen="error").fit(FRAMES[learnt]())
+@pytest.mark.parametrize("fitted", ["pandas arrow", "polars Enum", "pyarrow large_string"])
+def test_rows_to_transform_may_come_from_another_library(fitted, used):
+    encoder = MeansEncoder("zipcode", unseen="error").fit(FRAMES[fitted]())
     np.testing.assert_allclose(numbers(encoder.transform(FRAMES[used]())), expected("means")["transform"])
 
 
-def test_whole_numbers_are_the_levels_that_floats_are():
-    # pandas makes floats of whole numbers beside nulls.
+def test_integers_and_equal_floats_are_the_same_level():
+    # pandas turns integers next to nulls into floats.
     encoder = MeansEncoder("zipcode", unseen="error").fit(FRAMES["polars Int64"]())
     found = encoder.transform(FRAMES["pandas numbers"]())
     np.testing.assert_allclose(found, expected("means")["transform"])
@@ -206,7 +206,7 @@ MAKERS: dict[str, Callable[[list[Any]], Any]] = {
 
 @pytest.mark.parametrize("maker", MAKERS)
 @pytest.mark.parametrize("kind", LEVELS)
-def test_levels_of_unusual_values_are_told_apart_in_every_library(kind, maker):
+def test_unusual_levels_are_distinguished_in_every_library(kind, maker):
     frame = MAKERS[maker](LEVELS[kind])
     encoder = MeansEncoder("g", remainder="drop").fit(frame)
     means = {level: np.mean([j + 1 for j in range(4) if LEVELS[kind][j] == level]) for level in LEVELS[kind]}
@@ -219,7 +219,7 @@ def test_levels_of_unusual_values_are_told_apart_in_every_library(kind, maker):
 
 @pytest.mark.parametrize("maker", MAKERS)
 @pytest.mark.parametrize("kind", [kind for kind in LEVELS if kind != "text that looks like null"])
-def test_one_hot_columns_are_called_by_the_same_levels_in_every_library(kind, maker):
+def test_one_hot_columns_have_the_same_names_in_every_library(kind, maker):
     encoder = make_encoder("one_hot", "g", remainder="drop")
     names = encoder.fit(MAKERS[maker](LEVELS[kind])).get_feature_names_out().tolist()
     assert names == encoder.fit(MAKERS["pandas"](LEVELS[kind])).get_feature_names_out().tolist()

@@ -38,7 +38,7 @@ def fitted() -> tuple[LatentStateRegressor, pd.DataFrame, np.ndarray]:
 
 
 @pytest.mark.parametrize("setup", ["latent_linear", "piecewise_linear"])
-def test_most_of_what_one_hot_columns_lose_is_won_back(setup):
+def test_the_excess_error_is_far_below_that_of_one_hot_columns(setup):
     sample = simulate(setup, n=4000, p=8, n_latent=3, levels_per_latent=30, seed=2)
     X = pd.DataFrame(sample.columns())
     train, test = slice(0, 3000), slice(3000, None)
@@ -68,7 +68,7 @@ def test_the_prediction_is_the_formula_of_lemma_1(fitted):
 
 
 @pytest.mark.parametrize("expert", [None, Ridge()])
-def test_a_prediction_does_not_depend_on_the_rows_beside_it(expert):
+def test_a_prediction_does_not_depend_on_the_other_rows(expert):
     X, y = drawn(200)
     X = X.mask(np.random.default_rng(0).random(X.shape) < 0.1)
     model = regressor(expert=expert).fit(X, y)
@@ -196,7 +196,7 @@ def test_weights_count_rows(expert):
     X, y = drawn(150)
     times = np.random.default_rng(0).integers(0, 3, 150)
     place = np.repeat(np.arange(150), times)
-    X.loc[np.flatnonzero(times == 0)[0], "x1"] = np.inf  # where it has no weight, anything
+    X.loc[np.flatnonzero(times == 0)[0], "x1"] = np.inf  # a row of weight 0 may hold anything
     model = regressor(expert=expert)
     weighted = clone(model).fit(X, y, sample_weight=times)
     repeated = clone(model).fit(X.iloc[place], y[place])
@@ -253,14 +253,14 @@ def test_a_target_of_another_length_is_refused():
         LatentStateRegressor("group").fit(X, y[:49])
 
 
-def test_a_target_in_a_column_of_its_own_is_taken_with_a_warning():
+def test_a_column_vector_as_target_is_accepted_with_a_warning():
     X, y = drawn(100)
     with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
         model = regressor().fit(X, y[:, None])
     np.testing.assert_array_equal(model.predict(X), regressor().fit(X, y).predict(X))
 
 
-def test_a_target_without_noise_or_without_spread_is_no_problem():
+def test_a_target_may_be_constant_or_without_noise():
     X, _ = drawn(200)
     np.testing.assert_allclose(regressor().fit(X, np.full(200, 5.0)).predict(X), 5.0)
     exact = X["x1"].to_numpy() * 3

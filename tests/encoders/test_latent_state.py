@@ -130,7 +130,7 @@ def test_the_posterior_is_that_of_lemma_1(fitted):
         )
 
 
-def test_the_posterior_tells_more_of_the_row_than_its_level_does(fitted):
+def test_the_posterior_predicts_the_state_of_a_row_better_than_its_level_does(fitted):
     encoder, X, sample = fitted
     right = []
     for kind in ("state", "posterior"):
@@ -164,7 +164,7 @@ def test_the_commonest_state_comes_first(fitted):
     assert (np.diff(prior) <= 0).all()
 
 
-def test_a_high_concentration_draws_levels_together(fitted):
+def test_a_high_concentration_shrinks_levels_towards_each_other(fitted):
     _, X, _ = fitted
     spread = [
         LatentStateEncoder("group", n_states=3, concentration=strength)
@@ -212,7 +212,7 @@ def test_awkward_covariates_do_no_harm(kind, n_states):
         assert agreement(table.values, true) > 0.8
 
 
-def test_nothing_but_nulls_tells_nothing():
+def test_covariates_of_nulls_give_every_level_the_same_states():
     X = pd.DataFrame({"group": list("aabb"), "x": [np.nan] * 4})
     found = LatentStateEncoder("group", n_states=2, remainder="drop").fit(X).transform(X)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
@@ -296,7 +296,7 @@ def test_levels_are_drawn_by_their_states(fitted):
 # With the target.
 
 
-def test_the_target_helps_to_tell_states_apart():
+def test_the_target_helps_to_separate_states():
     X, sample = drawn(1500, p=3, n_latent=2, levels_per_latent=20, own_probability=0.8, seed=5)
     labels = np.array(["low", "high"])[sample.latent]  # the state itself, as classes
     true = sample.state_probabilities[np.searchsorted(sample.levels, np.unique(X["group"]))]
@@ -349,7 +349,7 @@ def test_a_row_does_not_see_its_own_target(seed, kind, missing, least, weighted)
 
 
 @pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
-def test_a_new_row_does_not_need_a_target_but_its_level_has_learnt_from_others(kind):
+def test_new_rows_need_no_target_and_their_levels_have_learnt_from_the_training_target(kind):
     X, sample = drawn(200)
     edges = {"binary": [0.0], "multiclass": [-1.0, 1.0]}
     y = np.digitize(sample.y, edges[kind]) if kind in edges else sample.y
@@ -398,7 +398,7 @@ def test_a_single_row_is_encoded_without_its_target():
 
 
 @pytest.mark.parametrize("y", [None, [1.0, np.nan, 2.0, 3.0]])
-def test_a_target_is_needed_where_it_shall_be_used(y):
+def test_a_target_is_needed_if_it_is_used(y):
     X = pd.DataFrame({"group": list("aabb"), "x": [1.0, 2.0, 3.0, 4.0]})
     for method in ("fit", "fit_transform"):
         with pytest.raises(errors.TargetError, match=r"y (to be passed|contains NaN)"):

@@ -475,7 +475,7 @@ def parts(encoder: LocalEffectEncoder, X: pd.DataFrame) -> tuple[np.ndarray, np.
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_new_rows_get_what_the_solver_says(weighted):
+def test_new_rows_get_what_the_solver_gives(weighted):
     X, y, weights = seasonal_shops(0)
     own = weights if weighted else None
     encoder = LocalEffectEncoder("shop", output="both", remainder="drop").fit(X, y, sample_weight=own)
@@ -519,7 +519,7 @@ def test_outputs_are_named(output, names):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_seasons_of_shops_are_found_that_no_mean_can_tell():
+def test_seasons_of_shops_are_found():
     X, y, _ = seasonal_shops(3, n=3000, n_levels=30)
     encoder = LocalEffectEncoder("shop", output="fit", remainder="drop")
     fit = encoder.fit_transform(X, y).ravel()

@@ -283,7 +283,7 @@ def test_the_vectors_of_all_folds_mean_the_same(kind, shrinkage):
         assert np.corrcoef(crossed[:, j], full[:, j])[0, 1] > 0.95
 
 
-def test_states_that_only_the_target_tells_apart_are_told_apart():
+def test_states_that_differ_in_the_target_only_are_separated():
     rng = np.random.default_rng(4)
     code = np.arange(600) % 20
     X = pd.DataFrame({"a": rng.normal(size=600) + 2, "b": rng.normal(size=600) - 1})
@@ -312,7 +312,7 @@ def test_units_of_the_target_do_not_matter_when_standardised():
     np.testing.assert_allclose(other, one, atol=1e-7)
 
 
-def test_a_constant_target_tells_nothing_that_covariates_do_not():
+def test_a_constant_target_adds_nothing_to_the_covariates():
     X, _ = shops_with_target(6)
     constant = X.assign(constant=0.0)
     encoder = LowRankEncoder("shop", n_components=2, use_target=True, target_type="continuous")
@@ -333,7 +333,7 @@ def test_rare_levels_share_a_vector_in_and_out_of_the_folds():
     assert np.corrcoef(crossed.ravel(), full.ravel())[0, 1] > 0.9
 
 
-def test_the_target_alone_is_no_matrix():
+def test_low_rank_of_the_target_alone_is_refused():
     X, y = shops_with_target(8)
     for k in (1, "auto"):
         with pytest.raises(errors.NoCovariateError, match="none of which is a numeric covariate"):
@@ -451,7 +451,7 @@ def test_iterations_are_counted_for_each_group():
     assert encoder.n_iter_ == max(encoder.iterations_.values()) >= 1
 
 
-def test_too_few_rounds_are_told():
+def test_too_few_rounds_are_warned_of():
     with pytest.warns(
         ConvergenceWarning, match=r"did not converge in max_iter=1 rounds.*\nHint: raise max_iter"
     ):

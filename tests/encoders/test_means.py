@@ -29,7 +29,7 @@ ROWS = st.lists(
 
 
 def naive_means(rows: list[tuple[Any, ...]]) -> dict[Any, list[float]]:
-    """Weighted means by level; the overall mean where a level has no value, 0 where nobody has."""
+    """Weighted means by level; the overall mean where a level has no value, 0 where no level has one."""
     counted = [row for row in rows if row[-1] > 0]
 
     def mean(some: list[tuple[Any, ...]], j: int) -> float | None:
@@ -257,7 +257,7 @@ def test_an_unseen_level_gets_the_overall_mean_of_the_rows():
         np.testing.assert_allclose(encoder.transform(new)[1], frame[["x", "z"]].mean())
 
 
-def test_shrinkage_draws_small_levels_further_than_large_ones():
+def test_small_levels_are_shrunk_further_than_large_ones():
     rng = np.random.default_rng(0)
     sizes = np.array([2] * 30 + [200] * 30)
     level = np.repeat(np.arange(60), sizes)
@@ -377,7 +377,7 @@ def test_a_row_gets_the_mean_of_the_target_outside_its_fold(seed, weighted):
             assert found[i] == pytest.approx(expected.get(level[i], center), rel=1e-6)
 
 
-def test_levels_of_one_size_are_shrunk_as_james_and_stein_say():
+def test_levels_of_equal_size_are_shrunk_as_by_james_and_stein():
     rng = np.random.default_rng(0)
     y = rng.normal(size=(8, 5)) + rng.normal(size=(8, 1))
     X = np.repeat([f"level {g}" for g in range(8)], 5).astype(object)[:, None]
@@ -395,7 +395,7 @@ def test_levels_that_differ_less_than_noise_would_share_the_overall_mean():
     np.testing.assert_allclose(encoder.representations_["x0"].values.ravel(), [5.125, 5.125])
 
 
-def test_a_level_of_one_row_is_drawn_further_than_one_of_many():
+def test_a_level_of_one_row_is_shrunk_further_than_one_of_many():
     rng = np.random.default_rng(1)
     size = np.array([1, 100] * 10)
     code = np.repeat(np.arange(20), size)
@@ -460,7 +460,7 @@ def test_columns_are_named_after_the_target_and_its_classes():
         assert encoder.n_targets_ == (1 if target is y else len(set(target)))
 
 
-def test_shares_of_all_classes_add_up_and_of_two_the_second_is_given():
+def test_shares_of_classes_add_up_and_two_classes_have_one_column():
     X, y, _ = shops(7, n=200)
     options: dict[str, Any] = {"use_target": True, "covariates": [], "remainder": "drop"}
     for shrinkage in (None, "auto"):
@@ -475,7 +475,7 @@ def test_shares_of_all_classes_add_up_and_of_two_the_second_is_given():
         np.testing.assert_allclose(two, both, rtol=1e-6)
 
 
-def test_levels_stand_in_the_order_that_the_target_encoder_of_scikit_learn_gives_them():
+def test_levels_are_ranked_as_by_the_target_encoder_of_scikit_learn():
     X, y, _ = shops(8, n=6000, n_levels=60)
     X, y = X.sort_values("shop", ignore_index=True), y[np.argsort(X["shop"], kind="stable")]
     peer = TargetEncoder(smooth="auto", target_type="continuous").fit(X[["shop"]], y)
@@ -524,7 +524,7 @@ def test_with_hardly_any_signal_the_mean_of_the_target_hardly_predicts_it_in_tra
     assert honest < 0.15
 
 
-def test_covariates_must_be_renounced_by_name():
+def test_having_no_covariates_must_be_explicit():
     X, y, _ = shops(13)
     with pytest.raises(errors.NoCovariateError, match="none of which is a numeric covariate"):
         MeansEncoder("shop", use_target=True).fit(X[["shop"]], y)
@@ -532,7 +532,7 @@ def test_covariates_must_be_renounced_by_name():
     assert found.get_feature_names_out().tolist() == ["shop_mean_target"]
 
 
-def test_a_covariate_that_is_called_target_is_told():
+def test_a_covariate_called_target_is_refused():
     X, y, _ = shops(14)
     with pytest.raises(errors.ClashingNamesError, match="'shop_mean_target'"):
         MeansEncoder("shop", use_target=True).fit(X.rename(columns={"x": "target"}), y)

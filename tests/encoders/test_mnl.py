@@ -1,4 +1,4 @@
-"""Multinomial logit: glmnet's numbers, scikit-learn's, and the closed form beside the exact one."""
+"""Multinomial logit: glmnet's numbers, scikit-learn's, and the closed form next to the exact one."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_rows_and_levels_of_weight_zero_are_absent(solver):
 def test_rows_without_a_level_are_left_out_if_they_get_the_prior(solver):
     rows = shops(7)
     holes = rows.assign(shop=rows["shop"].where(np.arange(len(rows)) % 5 > 0))
-    # Neither their covariates nor the nulls in them may play a part.
+    # Neither their covariates nor the nulls in them may be used.
     holes.loc[holes["shop"].isna(), "a"] = 1e6
     holes.loc[10::20, "b"] = np.nan
     encoder = MNLEncoder("shop", solver=solver, missing="prior")

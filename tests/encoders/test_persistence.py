@@ -76,7 +76,7 @@ def make_encoder(method: str, group: Any = None, **parameters: Any) -> GroupEnco
 
 
 def rows_of(levels: list[Any], n_repeats: int = 4) -> pd.DataFrame:
-    """Rows with each level several times beside two covariates."""
+    """Rows with each level several times next to two covariates."""
     group = np.empty(len(levels) * n_repeats, dtype=object)
     group[:] = levels * n_repeats
     rng = np.random.default_rng(0)
@@ -181,7 +181,7 @@ def change_manifest(path: Path, **entries: Any) -> None:
 def test_every_type_of_level_comes_back(levels, file):
     rows = rows_of(levels)
     assert_round_trip(make_encoder("means", "g").fit(rows), rows, file)
-    # One-hot columns are named after their levels, and not where two print alike, as "1" and 1 do.
+    # One-hot columns are named after their levels, which must not print alike, as "1" and 1 do.
     if levels is not LEVELS["mixed"]:
         assert_round_trip(make_encoder("one_hot", "g").fit(rows), rows, file)
 
@@ -434,7 +434,7 @@ def test_a_file_with_any_byte_changed_is_refused_or_means_the_same(saved):
     whole = saved.read_bytes()
     expected = sufrep.load(saved)
     n_refused = 0
-    # Dense in the headers at both ends, and here and there in between.
+    # All bytes of the headers at both ends, and a few in between.
     positions = sorted({*range(60), *range(60, len(whole), 23), *range(len(whole) - 200, len(whole))})
     for position in positions:
         for flip in (0x01, 0xFF):
@@ -522,7 +522,10 @@ def test_an_array_that_is_not_there_is_refused(saved):
 # Encoders that hold encoders, and those of residuals and regressions.
 
 CANDIDATES = [
-    *((pieces, "continuous") for pieces in [(), *((name,) for name in PIECES), ("mixed_model", "intercept")]),
+    *(
+        (components, "continuous")
+        for components in [(), *((name,) for name in PIECES), ("mixed_model", "intercept")]
+    ),
     *((("target", "states"), kind) for kind in ("continuous", "binary", "multiclass")),
     *((("mixed_model", "low_rank"), kind) for kind in ("binary", "multiclass")),
 ]

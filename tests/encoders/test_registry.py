@@ -1,4 +1,4 @@
-"""The list of methods, and the laws that every method on it obeys."""
+"""The list of methods, and the laws that all of them obey."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_parameters_of_the_caller_win_over_those_of_the_method():
     assert make_encoder("multi_permutation", 0, n_permutations=7).n_permutations == 7
 
 
-def test_the_methods_of_the_design_are_there_and_those_beyond_it():
+def test_the_list_of_methods_is_complete():
     assert list(METHODS) == [
         *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
         *("permutation", "multi_permutation", "fisher", "random_intercept", "mixed_model", "local_effect"),
@@ -171,7 +171,7 @@ def test_an_unknown_method_gets_the_nearest_as_a_hint():
         make_encoder("mean")
 
 
-def test_a_method_like_no_other_gets_the_whole_list():
+def test_an_unknown_method_without_a_near_match_gets_the_whole_list():
     with pytest.raises(errors.UnknownMethodError, match=r"Hint: The methods are one_hot, .*, sufficient\."):
         make_encoder("zzz")
 
@@ -196,7 +196,7 @@ def test_every_method_encodes_the_same_in_every_library(method):
     np.testing.assert_allclose(found.astype(float), expected, rtol=1e-9, atol=1e-9)
 
 
-# What rows get of these depends on their covariates too; test_mixed_model.py, test_local_effect.py.
+# The output of these depends on the covariates of the row too; see test_level_models.py.
 @pytest.mark.parametrize(
     "method", [method for method in DISTINCT if method not in ("mixed_model", "local_effect")]
 )
@@ -210,8 +210,8 @@ def test_an_unseen_level_gets_the_prior(method):
     np.testing.assert_array_equal(encoder.transform(new)[0], table.values[0])
 
 
-# The prior of hidden states and that of shrunken effects are parameters of their own; test_latent_state.py,
-# test_random_intercept.py, test_mixed_model.py and test_local_effect.py say which.
+# Hidden states and shrunken effects estimate a prior of their own; see test_latent_state.py and
+# test_level_models.py.
 OWN_PRIOR = ("latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
 
 
@@ -245,7 +245,7 @@ def test_the_order_of_the_rows_does_not_matter(method, sample, seed):
 def test_a_weight_counts_how_often_a_row_came(method, sample, seed):
     times = np.random.default_rng(seed).integers(0, 4, len(sample.frame))
     assume(times.any())
-    # Of larger levels, pairs of rows are drawn, and a row that came twice may be drawn twice.
+    # Of larger levels, pairs of rows are sampled, and a row that came twice may be sampled twice.
     assume(method != "local_effect" or times.sum() <= PAIRED_ROWS)
     weighted = Sample(sample.frame, sample.y, times.astype(float), [])
     repeated = sample.take(np.repeat(np.arange(len(sample.frame)), times))
@@ -337,7 +337,7 @@ def test_chunks_add_up_where_a_category_first_occurs_in_a_later_one(kind, sample
     method, parameters = CHUNKABLE[kind]
     assume_each_chunk_has_rows_that_count(sample)
     n = len(sample.frame)
-    # The further down, the more colours there are; null is one of them.
+    # Later rows have more colours; null is one of them.
     colours = np.array(["red", "blue", None, "amber", "cyan"], dtype=object)
     later = sample.frame.assign(colour=colours[np.minimum(np.arange(n) // 4, np.arange(n) % 5)])
     sample = Sample(later, sample.y, sample.weights, [*sample.cuts, n // 3])

@@ -24,7 +24,7 @@ from sufrep.encoders._whole_levels import whole_levels
 
 # Boosting would take minutes. It is the default, as test_the_learner_is_boosting_by_default checks.
 TREE = DecisionTreeRegressor(max_depth=4, random_state=0)
-# By default there are ten folds, or three that are repeated.
+# By default there are ten folds for so few rows, and an integer is repeated.
 FOLDS = KFold(3, shuffle=True, random_state=0)
 USES_TARGET = {"target", "mixed_model", "local_effect", "local_fit", "intercept", "joint_means"}
 REPORT = ["candidate", "loss", "gain", "standard_error", "n_columns", "chosen"]
@@ -77,8 +77,8 @@ def quick(group: Any = "shop", **parameters: Any) -> SufficientEncoder:
 # The choice.
 
 
-def test_a_column_that_tells_nothing_is_dropped_in_most_samples():
-    # One encoding in six gains more than a standard error by chance, and of several one does more often.
+def test_an_uninformative_column_is_dropped_in_most_samples():
+    # By chance, one encoding in six gains more than a standard error, and the best of several more often.
     n_dropped = 0
     for seed in range(20):
         X, noise = drawn(seed, n=120)
@@ -141,10 +141,10 @@ def test_the_report_lists_what_was_tried_in_order_and_marks_one():
     assert report["candidate"].tolist()[: 1 + len(PIECES)] == ["drop", *PIECES]
     assert report["candidate"][1 + len(PIECES)] == " + ".join(SAFE)
     joined = [candidate.split(" + ") for candidate in report["candidate"].tolist()[2 + len(PIECES) :]]
-    assert [len(pieces) for pieces in joined] == sorted(len(pieces) for pieces in joined)
-    assert {len(pieces) for pieces in joined} == {2, 3}
+    assert [len(components) for components in joined] == sorted(len(components) for components in joined)
+    assert {len(components) for components in joined} == {2, 3}
     best = report[1 : 1 + len(PIECES)].sort_values("loss", kind="stable")["candidate"].tolist()[:4]
-    assert all(set(pieces) <= set(best) for pieces in joined)
+    assert all(set(components) <= set(best) for components in joined)
     assert report.loc[report["chosen"], "candidate"].tolist() == [" + ".join(encoder.chosen_)]
     smallest = report.loc[report["loss"].idxmin()]
     behind = report.loc[report["chosen"], "loss"].item() - smallest["loss"]
@@ -158,12 +158,12 @@ def test_the_report_lists_what_was_tried_in_order_and_marks_one():
 def test_losses_and_gains_are_those_of_a_cross_validation_by_hand(n):
     X, y = drawn(level=1.0, slope=1.0, n=n)
     encoder = SufficientEncoder("shop", estimator=TREE, max_candidates=3).fit(X, y)
-    pieces = [
+    components = [
         None,
         MeansEncoder("shop", covariates=[], use_target=True, remainder="drop"),
         MixedModelEncoder("shop", remainder="drop"),
     ]
-    losses = [losses_of(piece, X, y) for piece in pieces]
+    losses = [losses_of(component, X, y) for component in components]
     gains = [losses[0] - loss for loss in losses]
     report = encoder.report_
     np.testing.assert_allclose(report["loss"], [loss.mean() for loss in losses], rtol=1e-10)
@@ -186,7 +186,7 @@ def test_losses_are_weighted_means_of_learners_with_weights():
 
 
 @pytest.mark.parametrize(("n", "times"), [(240, 3), (1400, 2), (2100, 1)])
-def test_folds_of_few_rows_are_dealt_anew_where_their_number_is_given(n, times):
+def test_an_integer_number_of_folds_is_repeated_for_few_rows(n, times):
     X, y = drawn(n=n)
     report = SufficientEncoder("shop", estimator=TREE, max_candidates=1, cv=3).fit(X, y).report_
     rows, total = X[["a", "b"]].to_numpy(), np.zeros(n)
@@ -220,7 +220,7 @@ def test_many_rows_choose_by_whole_levels_and_fit_all():
     expected = losses_of(None, X.iloc[rows], y[rows]).mean()
     np.testing.assert_allclose(encoder.report_["loss"][0], expected, rtol=1e-10)
     several = SufficientEncoder(["town", "shop"], estimator=TREE, max_candidates=1, max_rows=600)
-    several.fit(X.assign(town=np.where(X["a"] > 0, "u", "v")), y)  # the shops are more than the towns
+    several.fit(X.assign(town=np.where(X["a"] > 0, "u", "v")), y)  # there are more shops than towns
     assert several.report_["loss"] == encoder.report_["loss"][:1]
     assert encoder.chosen_ == ("target",)
     table = encoder.table(library="pandas").set_index("shop")
@@ -299,19 +299,19 @@ def test_a_class_that_a_fold_lacks_does_no_harm(n_rare):
 
 
 @pytest.mark.parametrize(
-    "pieces",
+    "components",
     [*((name,) for name in PIECES), ("mixed_model", "intercept"), ("target", "states")],
     ids=" + ".join,
 )
-def test_a_row_does_not_see_its_own_target(pieces, choose):
-    choose(*pieces)
+def test_a_row_does_not_see_its_own_target(components, choose):
+    choose(*components)
     X, y = drawn(level=2.0, n=60, n_levels=5)
     changed = y.copy()
     changed[7] = 50.0
     before, after = (SufficientEncoder("shop").fit_transform(X, target) for target in (y, changed))
     np.testing.assert_allclose(after[7], before[7], atol=1e-9)
-    if set(pieces) & USES_TARGET:
-        assert np.abs(after - before).max() > 0.01  # but the others do
+    if set(components) & USES_TARGET:
+        assert np.abs(after - before).max() > 0.01  # but other rows do
 
 
 def test_a_row_does_not_see_its_own_target_where_nothing_is_forced():
@@ -385,11 +385,11 @@ def test_a_clone_has_the_parameters_and_nothing_learnt():
 def test_a_target_that_makes_no_sense_leaves_the_encoder_as_it_was(y, text):
     X, price = shops()
     encoder = quick().fit(X, price)
-    before, learnt = encoder.transform(X), dict(vars(encoder))
+    before, fitted = encoder.transform(X), dict(vars(encoder))
     for method in (encoder.fit, encoder.fit_transform):
         with pytest.raises(errors.SufrepError, match=text):
             method(X, y)
-    assert vars(encoder) == learnt
+    assert vars(encoder) == fitted
     np.testing.assert_array_equal(encoder.transform(X), before)
 
 
@@ -415,11 +415,11 @@ def test_folds_must_hold_every_row_once():
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])
-def test_each_candidate_is_a_line_of_progress(verbose, capsys):
+def test_progress_has_a_line_for_each_candidate(verbose, capsys):
     encoder = quick(max_candidates=3, verbose=verbose).fit(*shops())
-    said = capsys.readouterr()
-    assert said.out == ""
-    lines = said.err.splitlines()
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    lines = printed.err.splitlines()
     expected = zip(encoder.report_["candidate"], encoder.report_["loss"], strict=True)
     assert [line.rpartition(" (")[0] for line in lines] == (
         [
@@ -431,33 +431,35 @@ def test_each_candidate_is_a_line_of_progress(verbose, capsys):
     )
 
 
-def test_a_person_sees_one_line_grow_that_ends(capsys, monkeypatch):
+def test_a_terminal_shows_progress_in_a_single_line(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     encoder = quick(max_candidates=4, verbose=1).fit(shops()[0][["shop"]], shops()[1])
-    said = capsys.readouterr().err
-    assert said.count("\r") == len(encoder.report_["candidate"])
-    assert said.endswith("\n")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.count("\r") == len(encoder.report_["candidate"])
+    assert printed.endswith("\n")
+    assert printed.count("\n") == 1
 
 
 @pytest.fixture
 def pair(choose: Callable[..., None]) -> tuple[str, str]:
-    """A pair of pieces that is chosen untried."""
-    pieces = ("mixed_model", "intercept")
-    choose(*pieces)
-    return pieces
+    """A pair of components that is chosen without a search."""
+    components = ("mixed_model", "intercept")
+    choose(*components)
+    return components
 
 
 # Groups and covariates.
 
 
 @pytest.mark.parametrize("group", ["shop", ["shop", "town"], [("shop", "town")], ["town", ("shop", "town")]])
-def test_columns_are_those_that_pass_through_and_then_those_of_each_piece(group, pair):
+def test_columns_that_pass_through_are_followed_by_those_of_each_component(group, pair):
     X, y = shops()
     encoder = SufficientEncoder(group).set_output(transform="pandas").fit(X, y)
     found = encoder.transform(X)
     assert list(encoder.encoders_) == list(encoder.chosen_) == list(pair)
-    parts = [piece.set_output(transform="pandas").transform(X) for piece in encoder.encoders_.values()]
+    parts = [
+        component.set_output(transform="pandas").transform(X) for component in encoder.encoders_.values()
+    ]
     used = {column for part in encoder.layout_.groups for column in part}
     kept = X[[name for position, name in enumerate(X.columns) if position not in used]]
     pd.testing.assert_frame_equal(found, pd.concat([kept, *parts], axis=1))
@@ -468,14 +470,14 @@ def test_columns_are_those_that_pass_through_and_then_those_of_each_piece(group,
     ]
 
 
-def test_the_level_table_has_the_vectors_of_all_pieces_under_names_of_their_own(pair):
+def test_the_level_table_has_the_vectors_of_all_components_under_distinct_names(pair):
     X, y = shops()
     encoder = SufficientEncoder("shop", covariates=["a"]).fit(X, y)
     table = encoder.table(library="pandas").set_index("shop")
     names = ["shop_intercept (mixed_model)", "shop_slope_a", "shop_intercept (intercept)"]
     assert table.columns.tolist() == ["weight", *names]
-    for piece, columns in zip(pair, (names[:2], names[2:]), strict=True):
-        own = encoder.encoders_[piece].table(library="pandas").set_index("shop")
+    for component, columns in zip(pair, (names[:2], names[2:]), strict=True):
+        own = encoder.encoders_[component].table(library="pandas").set_index("shop")
         np.testing.assert_array_equal(table[columns], own.drop(columns="weight"))
     assert len(encoder.plot().to_dict()["data"]["values"]) == 6
 
@@ -513,7 +515,7 @@ def test_the_learner_sees_all_numbers_and_the_categories_that_join():
     assert set(widths) == {3 + 3, 3 + 3 + 1}
 
 
-def test_text_and_times_that_pass_through_stay_what_they_are():
+def test_text_and_times_pass_through_unchanged():
     X, y = shops()
     X["day"] = pd.Timestamp("2024-01-01")
     found = quick().set_output(transform="pandas").fit_transform(X, y)
@@ -538,14 +540,14 @@ def test_there_may_be_no_group():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_few_rows_are_few_folds(n):
+def test_one_to_three_rows_are_enough(n):
     X, y = shops()
     found = SufficientEncoder("shop", max_candidates=6).fit_transform(X[["a", "b", "shop"]][:n], y[:n])
     assert found.shape[0] == n
     assert np.isfinite(found.astype(float)).all()
 
 
-def test_one_level_tells_nothing():
+def test_a_single_level_is_dropped():
     X, y = shops()
     encoder = quick(max_candidates=9).fit(X.assign(shop="one"), y)
     assert encoder.chosen_ == ()
