@@ -449,7 +449,7 @@ def test_a_file_with_any_byte_changed_is_refused_or_means_the_same(saved):
                 # Dates and attributes of the archive carry no meaning.
                 assert_same_attributes(loaded, expected)
                 assert same(loaded.get_params(), expected.get_params())
-    assert n_refused > len(positions) / 2
+    assert n_refused > 2 * len(positions) / 3  # a third of all changes
 
 
 @pytest.mark.parametrize(
