@@ -1,4 +1,4 @@
-"""Settings and places that all tests share."""
+"""Settings and fixtures that all tests share."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # scikit-learn's conformance suite checks array input only where scipy was imported with this set.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
+# How many examples hypothesis draws for a law: few by default, ten times as many on request, as in
+# HYPOTHESIS_PROFILE=long make unit. No deadline, because a slow machine breaks no law.
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("long", deadline=None, max_examples=250)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
 
 @pytest.fixture
 def r_fixtures() -> Path:
-    """Numbers that R printed for one small input; see the README beside them."""
+    """Numbers that R printed for one small input; see the README next to them."""
     return Path(__file__).parent / "fixtures" / "r"
 
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of the real data: SUFREP_DATA, or shared/data beside the repository."""
+    """The folder of the real data: SUFREP_DATA, or shared/data next to the repository."""
     folder = Path(os.environ.get("SUFREP_DATA") or Path(__file__).parents[2] / "shared" / "data")
     if not folder.is_dir():
         pytest.skip(f"the real data are not at {folder}; set SUFREP_DATA to their folder")

@@ -9,13 +9,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep.representation import as_levels, level_label, sort_levels
-
-# A slow machine breaks no law.
-law = settings(deadline=None, max_examples=100)
 
 SIMPLE = (
     st.none()
@@ -48,14 +45,12 @@ ONE_TYPE = st.one_of(
 )
 
 
-@law
 @given(st.lists(ANY, unique=True, max_size=8), st.randoms(use_true_random=False))
 def test_the_order_does_not_depend_on_the_order_given(levels, random):
     shuffled = random.sample(levels, len(levels))
     assert sort_levels(shuffled).tolist() == sort_levels(levels).tolist()
 
 
-@law
 @given(st.lists(ANY, unique=True, max_size=8))
 def test_sorting_neither_loses_nor_changes_a_level(levels):
     found = sort_levels(levels)
@@ -64,13 +59,11 @@ def test_sorting_neither_loses_nor_changes_a_level(levels):
     assert {(type(level), level) for level in found} == {(type(level), level) for level in levels}
 
 
-@law
 @given(ONE_TYPE)
 def test_levels_of_one_type_are_ordered_by_value(levels):
     assert sort_levels(levels).tolist() == sorted(levels)
 
 
-@law
 @given(ONE_TYPE)
 def test_a_missing_level_comes_last_and_leaves_the_others_in_order(levels):
     """Codes are not computed anew when null becomes a level, so the others must stay in place."""
@@ -87,7 +80,7 @@ def test_a_missing_level_comes_last_and_leaves_the_others_in_order(levels):
     ],
     ids=["decimal", "timedelta", "fraction", "tuple"],
 )
-def test_values_whose_text_sorts_otherwise_are_ordered_by_value_beside_null(levels):
+def test_values_are_not_ordered_by_their_text_next_to_null(levels):
     assert sort_levels([None, *reversed(levels)]).tolist() == [*levels, None]
 
 
@@ -138,7 +131,6 @@ def test_a_level_is_named_by_its_text(level, label):
     assert level_label(level) == label
 
 
-@law
 @given(st.lists(ANY, unique=True, min_size=1, max_size=6))
 def test_sorted_levels_sort_to_themselves(levels):
     once = sort_levels(levels)

@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sufrep.representation import as_levels, sort_levels
 from sufrep.errors import InfiniteValueError, LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.moments import GroupMoments
-
-# A slow machine breaks no law.
-law = settings(deadline=None, max_examples=100)
 
 ORDERS = st.sampled_from([1, 2])
 NAMES = ("x0", "x1", "x2")
@@ -116,20 +113,17 @@ def random_sample(seed: int, n: int, n_levels: int, *, away: float = 0.0) -> Sam
 # What moments are
 
 
-@law
 @given(labelled_rows(), ORDERS)
 def test_moments_agree_with_a_double_loop(sample, order):
     expected = naive_moments(sample)
     assert_same(sample.moments(order), expected if order == 2 else first_order(expected))
 
 
-@law
 @given(labelled_rows())
 def test_moments_of_order_one_are_those_of_order_two_without_the_second(sample):
     assert_same(sample.moments(1), first_order(sample.moments(2)))
 
 
-@law
 @given(labelled_rows(), st.data())
 def test_rows_with_a_negative_code_are_left_out(sample, data):
     out = data.draw(hnp.arrays(bool, len(sample)))
@@ -142,7 +136,6 @@ def test_rows_with_a_negative_code_are_left_out(sample, data):
     assert_same(found, sample.take(np.flatnonzero(~out)).moments())
 
 
-@law
 @given(labelled_rows())
 def test_overall_and_filled_means_and_variances_agree_with_loops(sample):
     moments = sample.moments()
@@ -197,7 +190,6 @@ def test_without_rows_there_are_no_levels(order):
 # Laws
 
 
-@law
 @given(labelled_rows(), ORDERS, st.data())
 def test_moments_do_not_depend_on_where_the_sample_is_cut(sample, order, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(sample)), max_size=4)))
@@ -205,7 +197,6 @@ def test_moments_do_not_depend_on_where_the_sample_is_cut(sample, order, data):
     assert_same(reduce(add, data.draw(st.permutations(parts))), sample.moments(order))
 
 
-@law
 @given(labelled_rows(), ORDERS, st.data())
 def test_a_part_that_was_added_can_be_taken_away(sample, order, data):
     inside = data.draw(hnp.arrays(bool, len(sample)))
@@ -215,14 +206,12 @@ def test_a_part_that_was_added_can_be_taken_away(sample, order, data):
     assert_same(sample.moments(order) - b, a)
 
 
-@law
 @given(labelled_rows(), ORDERS, st.data())
 def test_the_order_of_the_rows_does_not_matter(sample, order, data):
     shuffled = sample.take(data.draw(st.permutations(range(len(sample)))))
     assert_same(shuffled.moments(order), sample.moments(order))
 
 
-@law
 @given(labelled_rows(), st.permutations(["a", "b", "c", 7]), ORDERS)
 def test_renaming_levels_only_renames(sample, names, order):
     rename = dict(zip(["a", "b", "c", 7], names, strict=True))
@@ -238,7 +227,6 @@ def test_renaming_levels_only_renames(sample, names, order):
     assert_same(replace(after, levels=before.levels, **back), before)
 
 
-@law
 @given(labelled_rows(frequencies=True), ORDERS)
 def test_a_weight_of_two_is_a_row_that_came_twice(sample, order):
     times = sample.weights.astype(int)
@@ -246,14 +234,12 @@ def test_a_weight_of_two_is_a_row_that_came_twice(sample, order):
     assert_same(sample.moments(order), repeated.moments(order), but=("count",))
 
 
-@law
 @given(labelled_rows(), ORDERS)
 def test_a_weight_of_zero_is_a_row_that_is_not_there(sample, order):
     present = [i for i in range(len(sample)) if sample.weight(i) > 0]
     assert_same(sample.moments(order), sample.take(present).moments(order))
 
 
-@law
 @given(labelled_rows(), ORDERS, st.data())
 def test_pooled_levels_are_those_of_rows_that_were_relabelled(sample, order, data):
     moments = sample.moments(order)
@@ -269,7 +255,6 @@ def test_pooling_no_level_changes_nothing():
     assert_same(moments.pool(np.zeros(3, dtype=bool), None), moments)
 
 
-@law
 @given(labelled_rows(), ORDERS, st.data())
 def test_expanding_adds_columns_of_zeros(sample, order, data):
     p = sample.rows.shape[1]
@@ -281,7 +266,6 @@ def test_expanding_adds_columns_of_zeros(sample, order, data):
     assert_same(sample.moments(order).expand(names), wide)
 
 
-@law
 @given(labelled_rows(), ORDERS, st.data())
 def test_selecting_keeps_some_covariates_in_any_order(sample, order, data):
     p = sample.rows.shape[1]
@@ -304,7 +288,6 @@ def test_selecting_keeps_some_covariates_in_any_order(sample, order, data):
     assert_same(moments.select(range(p)), moments)
 
 
-@law
 @given(labelled_rows())
 def test_leaving_a_row_out_gives_the_mean_of_the_others(sample):
     moments = sample.moments()

@@ -8,16 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from sufrep.representation import as_levels
 from sufrep.representation import Representation
-
-# A slow machine breaks no law.
-law = settings(deadline=None, max_examples=100)
 
 LEVELS = ["a", "b", 7, None]
 
@@ -43,7 +40,6 @@ def dense(values: object) -> np.ndarray:
     return values.toarray() if sparse.issparse(values) else values
 
 
-@law
 @given(filled())
 def test_the_prior_is_the_weighted_mean_of_the_level_vectors(table):
     expected = np.zeros(len(table.columns))
@@ -52,7 +48,6 @@ def test_the_prior_is_the_weighted_mean_of_the_level_vectors(table):
     np.testing.assert_allclose(table.prior, expected, atol=1e-9)
 
 
-@law
 @given(filled(), st.lists(st.sampled_from([*LEVELS, "never", ("a", "b"), 7.5])))
 def test_lookup_gives_every_level_its_vector_and_an_unseen_one_the_prior(table, levels):
     known = table.levels.tolist()
@@ -78,7 +73,7 @@ def test_a_sparse_table_stays_sparse(table):
     assert table.prior.shape == (2,)
 
 
-def test_the_prior_stands_below_the_vectors(table):
+def test_the_prior_is_the_row_below_the_vectors(table):
     assert dense(table.with_prior()).tolist() == [[0, 1], [4, 0], [8, 0], [3, 0.5]]
 
 

@@ -1,4 +1,4 @@
-"""What several tests of encoders share."""
+"""Fixtures of several tests of encoders."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sufrep.encoders._sufficient_search import ComponentSearch, Tried
 
 @pytest.fixture
 def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Lets given pieces be chosen untried, for what holds whatever is chosen."""
+    """Make SufficientEncoder choose given components without a search, for what holds for any choice."""
 
-    def chosen(*pieces: str) -> None:
-        def run(search: ComponentSearch, *_: Any) -> list[Tried]:
-            n = len(search.data.y)
-            return [Tried((), np.ones(n), 0), Tried(pieces, np.zeros(n), 0)][: 1 + bool(pieces)]
+    def chosen(*components: str) -> None:
+        def run(search: Search, *_: Any) -> list[Tried]:
+            n = len(search.problem.y)
+            return [Tried((), np.ones(n), 0), Tried(components, np.zeros(n), 0)][: 1 + bool(components)]
 
         monkeypatch.setattr(ComponentSearch, "run", run)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -72,7 +72,6 @@ def rows_by_hand(codes: list[int], max_rows: int, seed: int) -> list[int]:
     return rows if len(rows) <= max_rows else sorted(rng.choice(rows, max_rows, replace=False).tolist())
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     n_levels=st.integers(1, 120),
     n=st.integers(1, 400),
@@ -119,7 +118,7 @@ def test_rows_are_drawn_where_levels_are_few_and_huge(n_levels):
 # Candidates.
 
 
-def test_single_pieces_come_before_pairs_of_the_four_best_and_triples_of_the_best_pair():
+def test_single_components_come_before_pairs_of_the_four_best_and_triples_of_the_best_pair():
     search, seen = searching(), tried({"drop": 1.0})
     losses = dict(zip(PIECES, [9.0, 2.0, 11.0, 10.0, 8.0, 1.0, 3.0, 7.0, 6.0, 4.0, 5.0], strict=True))
     best = sorted(losses, key=losses.__getitem__)[:4]
@@ -134,9 +133,8 @@ def test_single_pieces_come_before_pairs_of_the_four_best_and_triples_of_the_bes
     assert found == ["", *PIECES, " + ".join(SAFE), *pairs, *triples]
 
 
-@settings(deadline=None, max_examples=50)
 @given(losses=st.permutations([float(j) for j in range(len(PIECES))]))
-def test_no_two_pieces_of_a_candidate_say_the_same(losses):
+def test_no_candidate_combines_redundant_components(losses):
     known = dict(zip(PIECES, losses, strict=True))
     pairs = [pair for pair in searching().candidates(tried(known)) if len(pair) == 2]
     best = sorted(known, key=known.__getitem__)[:4]
@@ -153,17 +151,17 @@ def test_indicators_are_for_few_levels(n_levels, affordable):
     assert pieces == [name for name in PIECES if affordable or name != "one_hot"]
 
 
-def test_without_covariates_there_is_the_target_and_the_level_itself():
+def test_without_covariates_only_components_of_target_and_level_are_tried():
     pieces = searching(n_covariates=0).pieces()
     assert pieces == ["target", "mixed_model", "local_effect", "local_fit", "intercept", "one_hot"]
 
 
-def test_as_many_are_tried_as_there_are_and_each_is_told():
-    told: list[Any] = []
+def test_all_candidates_are_tried_and_each_is_reported():
+    reported: list[Any] = []
     search = searching(n_covariates=0)
-    found = search.run(None, lambda item, most: told.append((item, most)))
-    assert [item for item, _ in told] == found
-    assert {most for _, most in told} == {1 + 6 + 6 + 2}
+    found = search.run(None, lambda item, most: reported.append((item, most)))
+    assert [item for item, _ in reported] == found
+    assert {most for _, most in reported} == {1 + 6 + 6 + 2}
     assert len(found) == len({item.candidate for item in found}) == 15
 
 
@@ -184,7 +182,7 @@ def test_columns_of_any_candidate_have_names_of_their_own(kind):
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
-def test_classes_lose_the_logarithm_of_their_probability_and_unseen_ones_a_bounded_one(kind):
+def test_the_loss_of_a_class_is_its_log_loss_which_is_bounded_for_unseen_classes(kind):
     search = searching(kind=kind, estimator=LogisticRegression())
     train, test = search.folds[0]
     X, y = search.problem.features, search.problem.y
@@ -240,7 +238,7 @@ def test_the_smallest_loss_wins():
     assert found.candidate == ("means",)
 
 
-def test_of_equal_losses_the_single_piece_wins():
+def test_of_equal_losses_the_single_component_wins():
     found = searching().best(tried({"drop": 5.0, "target + states": 2.0, "means": 2.0}))
     assert found.candidate == ("means",)
 
@@ -279,7 +277,7 @@ def test_a_single_fold_chooses_by_halves(n_rows):
     assert found.candidate == (() if n_rows == 1 else ("target",))
 
 
-def test_fewer_pieces_are_chosen_within_a_standard_error_of_the_smallest_loss():
+def test_fewer_components_are_chosen_within_a_standard_error_of_the_smallest_loss():
     search, noise = searching(), np.tile([1.0, -1.0], 30)
     known = {
         "drop": np.full(60, 9.0),
@@ -301,14 +299,14 @@ def test_fewer_pieces_are_chosen_within_a_standard_error_of_the_smallest_loss():
         (4.8, SAFE),  # the smallest itself
     ],
 )
-def test_few_rows_are_represented_safely_unless_losses_say_otherwise(safe, chosen):
+def test_the_default_combination_is_preferred_for_few_rows_unless_it_is_clearly_worse(safe, chosen):
     apart = np.tile([4.0, -4.0], 30)
     known = {"drop": 9 + apart, "target": 5 + 0 * apart, " + ".join(SAFE): safe + apart}
     assert searching().best(tried(known)).candidate == chosen
 
 
 @pytest.mark.parametrize(("safe", "chosen"), [(6.6, SAFE), (6.8, ("target",))])
-def test_what_is_safe_is_not_preferred_where_it_is_clearly_worse_than_nothing(safe, chosen):
+def test_the_default_combination_is_not_preferred_where_it_is_clearly_worse_than_dropping(safe, chosen):
     # The standard error of its difference to dropping is 9 / √60, about 1.16.
     apart = np.tile([9.0, -9.0], 30)
     known = {"drop": 5.5 + 0 * apart, "target": 5 + 0 * apart, " + ".join(SAFE): safe + apart}

@@ -31,6 +31,9 @@ from sufrep.errors import (
     UnknownColumnError,
 )
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 SHOPS = {
     "store": ["n", "s", "n", "s", "n", None],
     "brand": ["x", "x", "y", "y", "x", "y"],
@@ -116,7 +119,7 @@ def test_a_frame_without_text_warns_that_nothing_is_encoded(library):
     np.testing.assert_array_equal(result, np.column_stack([SHOPS["sold"], FRAMES["pandas"]["price"]]))
 
 
-def test_an_array_of_numbers_has_no_group_and_that_is_nothing_to_warn_of():
+def test_an_array_of_numbers_without_a_group_does_not_warn():
     numbers = np.arange(6.0).reshape(3, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -240,7 +243,7 @@ def pair_column(store, brand):
 
 
 @pytest.mark.parametrize("method", ["one_hot", "permutation", "fisher", "means", "low_rank"])
-@settings(deadline=None, max_examples=10)
+@few
 @given(rows=st.lists(st.tuples(*[st.none() | st.sampled_from("abc")] * 2), min_size=2, max_size=15))
 def test_a_crossed_group_is_the_group_of_the_pairs(method, rows):
     store, brand = zip(*rows, strict=True)
@@ -263,7 +266,7 @@ def test_crossed_levels_are_tuples_with_none_for_null(library):
     assert representations["store:brand"].levels.tolist() == levels
 
 
-def test_crossed_columns_are_called_by_all_of_them():
+def test_crossed_columns_are_named_after_all_of_their_columns():
     encoder = MeansEncoder(("store", "brand"), covariates=["sold"]).fit(FRAMES["pandas"])
     names = ["sold", "price", "day", "open", "store:brand_mean_sold"]
     assert encoder.get_feature_names_out().tolist() == names
@@ -327,13 +330,13 @@ def test_shares_that_grow_beyond_thirty_levels_chunk_by_chunk_are_refused():
         encoder.partial_fit(more)
 
 
-def test_a_level_called_missing_joins_beside_null():
+def test_a_level_called_missing_and_null_have_shares_of_their_own():
     frame = pl.DataFrame({"shop": ["a", "a", "b", "b"], "kind": ["missing", None, "missing", "missing"]})
     encoder = MeansEncoder("shop", categorical_covariates="share", remainder="drop")
     assert sorted(map(tuple, encoder.fit_transform(frame).tolist())) == [(0.5, 0.5)] * 2 + [(1.0, 0.0)] * 2
 
 
-def test_chunks_add_up_where_a_level_called_missing_stands_beside_null():
+def test_chunks_add_up_where_there_is_a_level_called_missing_and_null():
     frame = pl.DataFrame(
         {"shop": list("aabbccab"), "kind": ["missing", None, "u", "missing", None, "u", None, "missing"]}
     )

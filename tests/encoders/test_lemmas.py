@@ -57,7 +57,7 @@ class Population:
         return inverse
 
     def conditional_mean(self, psi: Floats) -> Floats:
-        """μ(x, g) by the formula of lemma 1, given P(l | g) in whatever way; (n_points, n_levels)."""
+        """μ(x, g) by the formula of lemma 1, given P(l | g) in any form; (n_points, n_levels)."""
         return (self.response * self.density) @ psi / (self.density @ psi)
 
 

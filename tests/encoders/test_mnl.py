@@ -1,4 +1,4 @@
-"""Multinomial logit: glmnet's numbers, scikit-learn's, and the closed form beside the exact one."""
+"""Multinomial logit: glmnet's numbers, scikit-learn's, and the closed form next to the exact one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from sufrep import MNLEncoder
 from sufrep.encoders._mnl import StackedColumns
 from sufrep.solvers.multinomial import fit_multinomial
+
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
 
 
 def shops(seed: int, n: int = 150, n_levels: int = 4, units: Any = (1.0, 10.0, 0.1)) -> pd.DataFrame:
@@ -50,7 +53,7 @@ def test_coefficients_are_those_of_glmnet(r_fixtures):
     np.testing.assert_allclose(table.values[:, 1:], expected.iloc[:, 1:], rtol=0, atol=1e-4)
 
 
-@settings(deadline=None, max_examples=8)
+@few
 @given(seed=st.integers(0, 2**32 - 1), penalty=st.sampled_from([0.1, 1.0, 20.0]), weighted=st.booleans())
 def test_raw_slopes_are_those_of_scikit_learn(seed, penalty, weighted):
     rows = shops(seed, units=(1.0, 2.0, 0.5))
@@ -60,7 +63,7 @@ def test_raw_slopes_are_those_of_scikit_learn(seed, penalty, weighted):
     np.testing.assert_allclose(coefficients(encoder), expected, rtol=1e-4, atol=1e-4)
 
 
-@settings(deadline=None, max_examples=8)
+@few
 @given(seed=st.integers(0, 2**32 - 1), penalty=st.sampled_from([0.1, 1.0, 20.0]))
 def test_standardised_slopes_are_those_of_scikit_learn_back_in_the_units_given(seed, penalty):
     rows = shops(seed, units=(1.0, 1000.0, 0.001))
@@ -72,7 +75,7 @@ def test_standardised_slopes_are_those_of_scikit_learn_back_in_the_units_given(s
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "lda"])
-@settings(deadline=None, max_examples=8)
+@few
 @given(seed=st.integers(0, 2**32 - 1), units=st.lists(st.floats(1e-3, 1e3), min_size=3, max_size=3))
 def test_units_change_the_slopes_by_their_inverse_and_nothing_else(solver, seed, units):
     one = coefficients(MNLEncoder("shop", solver=solver).fit(shops(seed, units=(1.0, 1.0, 1.0))))
@@ -152,7 +155,7 @@ def test_rows_and_levels_of_weight_zero_are_absent(solver):
 def test_rows_without_a_level_are_left_out_if_they_get_the_prior(solver):
     rows = shops(7)
     holes = rows.assign(shop=rows["shop"].where(np.arange(len(rows)) % 5 > 0))
-    # Neither their covariates nor the nulls in them may play a part.
+    # Neither their covariates nor the nulls in them may be used.
     holes.loc[holes["shop"].isna(), "a"] = 1e6
     holes.loc[10::20, "b"] = np.nan
     encoder = MNLEncoder("shop", solver=solver, missing="prior")

@@ -144,8 +144,8 @@ def test_nulls_first_met_in_transform_get_the_prior():
 # Levels that fit did not see.
 
 
-# What rows get of these depends on their covariates (test_mixed_model.py, test_local_effect.py); and to try
-# all candidates takes seconds (test_sufficient_inputs.py).
+# The output of these depends on the covariates of the row (test_level_models.py) or on a search
+# (test_sufficient.py).
 _ELSEWHERE = ("mixed_model", "local_effect", "sufficient")
 
 
@@ -188,43 +188,43 @@ def zipcodes(library, values):
 
 @every_library
 @pytest.mark.parametrize(
-    ("learnt", "used", "types"),
+    ("fitted", "used", "types"),
     [
         (["98178", "98125"], [98178, 98125], r"of type int \('98(178|125)', …\), those of fit of type str"),
         ([98178, 98125], ["98178", "98125"], r"of type str \('98(178|125)', …\), those of fit of type int"),
     ],
 )
-def test_rows_that_are_all_unseen_make_the_types_suspect(library, learnt, used, types):
-    encoder = MeansEncoder("zipcode", remainder="drop").fit(zipcodes(library, learnt))
+def test_rows_that_are_all_unseen_warn_about_their_types(library, fitted, used, types):
+    encoder = MeansEncoder("zipcode", remainder="drop").fit(zipcodes(library, fitted))
     with pytest.warns(UnseenLevelsWarning, match=types):
         result = encoder.transform(zipcodes(library, used))
     np.testing.assert_allclose(result, [[1.5], [1.5]])
 
 
 @every_library
-def test_one_row_of_another_type_is_suspect_too(library):
+def test_one_unseen_row_of_another_type_warns(library):
     encoder = MeansEncoder("zipcode").fit(zipcodes(library, ["98178", "98125"]))
     with pytest.warns(UnseenLevelsWarning, match="No row of column 'zipcode' holds a level that fit saw"):
         encoder.transform(zipcodes(library, [98178, 98125])[:1])
 
 
 @every_library
-@pytest.mark.parametrize("learnt", [["98178", "98125"], ["98178", None]], ids=["without null", "with null"])
-def test_one_new_row_of_the_same_type_is_nothing_to_wonder_about(library, learnt):
-    encoder = MeansEncoder("zipcode").fit(zipcodes(library, learnt))
+@pytest.mark.parametrize("fitted", [["98178", "98125"], ["98178", None]], ids=["without null", "with null"])
+def test_one_unseen_row_of_the_same_type_does_not_warn(library, fitted):
+    encoder = MeansEncoder("zipcode").fit(zipcodes(library, fitted))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         encoder.transform(zipcodes(library, ["98001", "98178"])[:1])
 
 
-def test_one_row_of_null_is_nothing_to_wonder_about():
+def test_one_row_of_null_does_not_warn():
     encoder = MeansEncoder("zipcode").fit(zipcodes("polars", ["98178", "98125"]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         encoder.transform(zipcodes("polars", [None, "98178"])[:1])
 
 
-def test_some_unseen_rows_are_nothing_to_wonder_about():
+def test_some_unseen_rows_do_not_warn():
     encoder = MeansEncoder("zipcode").fit(zipcodes("polars", ["98178", "98125"]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -363,7 +363,7 @@ def test_infinities_of_both_signs_are_refused():
 @pytest.mark.parametrize(
     "sqft", [[np.inf] * 4, [np.inf, 1.0, 2.0, np.inf]], ids=["everywhere", "in one level"]
 )
-def test_infinity_that_is_all_there_is_is_refused(method, sqft):
+def test_a_column_of_infinities_is_refused(method, sqft):
     with pytest.raises(InfiniteValueError, match="Covariate 'sqft' contains infinity"):
         make_encoder(method, "zipcode").fit(make("polars", sqft=sqft))
 
@@ -455,7 +455,7 @@ def test_values_that_cannot_be_levels_are_refused_by_column(kind):
         MeansEncoder(0).fit(NESTED[kind]())
 
 
-def test_a_list_of_rows_keeps_numbers_beside_text():
+def test_a_list_of_rows_keeps_numbers_next_to_text():
     result = MeansEncoder(0).fit_transform([["a", 1.0], ["b", 2.0], ["a", 3.0]])
     assert result.tolist() == [[1, 2], [2, 2], [3, 2]]
 

@@ -1,4 +1,4 @@
-"""The list of methods, and the laws that every method on it obeys."""
+"""The list of methods, and the laws that all of them obey."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from sklearn.tree import DecisionTreeRegressor
 from sufrep import errors, make_encoder
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, PermutationEncoder
 
+# Every example fits several encoders.
+few = settings(max_examples=settings.default.max_examples // 5)
+
 # Where a solver stops at a tolerance of its own, so do we. Regressions through as many rows as they have
 # coefficients leave no noise, and what is left to estimate it from is rounding.
 TOLERANCE = {"mnl": 1e-5, "sparse_low_rank": 1e-3, "latent_state": 1e-4, "mixed_model": 1e-3}
@@ -27,22 +30,30 @@ TOLERANCE = {"mnl": 1e-5, "sparse_low_rank": 1e-3, "latent_state": 1e-4, "mixed_
 # These need the rows.
 NOT_CHUNKABLE = ("mnl", "latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
 
-# On samples as small as ours one state would be chosen, of which every law is trivial; and trying all
-# candidates with boosting takes seconds, of which test_sufficient.py spends enough.
+# On samples as small as ours one state would be chosen, for which every law is trivial. The search is tested
+# in test_sufficient.py.
 SMALL: dict[str, dict[str, Any]] = {
-    "latent_state": {"n_states": 2},
-    "sufficient": {"estimator": DecisionTreeRegressor(max_depth=2, random_state=0), "max_candidates": 3},
+    "latent_state": {"n_states": 2, "n_starts": 1},
+    "sufficient": {
+        "estimator": DecisionTreeRegressor(max_depth=2, random_state=0),
+        "max_candidates": 3,
+        "cv": 2,
+    },
 }
+
+# The contrast codings share all code but their matrix, and so do one and several permutations.
+ALIKE = ("deviation", "difference", "repeated_effect", "simple_effect", "permutation")
+DISTINCT = [method for method in METHODS if method not in ALIKE]
 
 # Rows of a level up to which local effects are found from all pairs of them.
 PAIRED_ROWS = 50
 
 # What is chosen depends on the folds that rows fall into.
-WITHOUT_CHOICE = [method for method in METHODS if method != "sufficient"]
+WITHOUT_CHOICE = [method for method in DISTINCT if method != "sufficient"]
 
 # Every method that learns from moments alone, and the kinds of it that differ in what they add up.
 CHUNKABLE: dict[str, tuple[str, dict[str, Any]]] = {
-    **{method: (method, {}) for method in METHODS if method not in NOT_CHUNKABLE},
+    **{method: (method, {}) for method in DISTINCT if method not in NOT_CHUNKABLE},
     "mnl by discriminant": ("mnl", {"solver": "lda"}),
     "mnl by discriminant, raw units": ("mnl", {"solver": "lda", "standardize": False}),
     "low_rank without second moments": ("low_rank", {"standardize": False, "n_components": 1}),
@@ -145,7 +156,7 @@ def test_parameters_of_the_caller_win_over_those_of_the_method():
     assert make_encoder("multi_permutation", 0, n_permutations=7).n_permutations == 7
 
 
-def test_the_methods_of_the_design_are_there_and_those_beyond_it():
+def test_the_list_of_methods_is_complete():
     assert list(METHODS) == [
         *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
         *("permutation", "multi_permutation", "fisher", "random_intercept", "mixed_model", "local_effect"),
@@ -160,7 +171,7 @@ def test_an_unknown_method_gets_the_nearest_as_a_hint():
         make_encoder("mean")
 
 
-def test_a_method_like_no_other_gets_the_whole_list():
+def test_an_unknown_method_without_a_near_match_gets_the_whole_list():
     with pytest.raises(errors.UnknownMethodError, match=r"Hint: The methods are one_hot, .*, sufficient\."):
         make_encoder("zzz")
 
@@ -170,7 +181,7 @@ def test_a_parameter_that_the_method_lacks_is_refused():
         make_encoder("means", "shop", alpha=0.1)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DISTINCT)
 def test_every_method_encodes_the_same_in_every_library(method):
     rng = np.random.default_rng(0)
     columns = {"shop": ["a", "b", None, "c"] * 5, "x": rng.normal(size=20), "z": rng.normal(size=20)}
@@ -185,9 +196,9 @@ def test_every_method_encodes_the_same_in_every_library(method):
     np.testing.assert_allclose(found.astype(float), expected, rtol=1e-9, atol=1e-9)
 
 
-# What rows get of these depends on their covariates too; test_mixed_model.py, test_local_effect.py.
+# The output of these depends on the covariates of the row too; see test_level_models.py.
 @pytest.mark.parametrize(
-    "method", [method for method in METHODS if method not in ("mixed_model", "local_effect")]
+    "method", [method for method in DISTINCT if method not in ("mixed_model", "local_effect")]
 )
 def test_an_unseen_level_gets_the_prior(method):
     frame = pd.DataFrame({"shop": list("aaabbc"), "x": [1.0, 2, 4, 8, 9, 5], "z": [3.0, 1, 2, 5, 6, 4]})
@@ -199,13 +210,13 @@ def test_an_unseen_level_gets_the_prior(method):
     np.testing.assert_array_equal(encoder.transform(new)[0], table.values[0])
 
 
-# The prior of hidden states and that of shrunken effects are parameters of their own; test_latent_state.py,
-# test_random_intercept.py, test_mixed_model.py and test_local_effect.py say which.
+# Hidden states and shrunken effects estimate a prior of their own; see test_latent_state.py and
+# test_level_models.py.
 OWN_PRIOR = ("latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method not in OWN_PRIOR])
-@settings(deadline=None, max_examples=6)
+@pytest.mark.parametrize("method", [method for method in DISTINCT if method not in OWN_PRIOR])
+@few
 @given(sample=samples(), least=st.sampled_from([None, 4, 0.2]))
 def test_the_prior_is_the_weighted_mean_of_the_level_vectors(method, sample, least):
     assume_each_chunk_has_rows_that_count(sample)
@@ -220,7 +231,7 @@ def test_the_prior_is_the_weighted_mean_of_the_level_vectors(method, sample, lea
 
 
 @pytest.mark.parametrize("method", WITHOUT_CHOICE)
-@settings(deadline=None, max_examples=6)
+@few
 @given(sample=samples(), seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_the_rows_does_not_matter(method, sample, seed):
     assume_each_chunk_has_rows_that_count(sample)
@@ -229,20 +240,20 @@ def test_the_order_of_the_rows_does_not_matter(method, sample, seed):
 
 
 @pytest.mark.parametrize("method", WITHOUT_CHOICE)
-@settings(deadline=None, max_examples=6)
+@few
 @given(sample=samples(weighted=False), seed=st.integers(0, 2**32 - 1))
 def test_a_weight_counts_how_often_a_row_came(method, sample, seed):
     times = np.random.default_rng(seed).integers(0, 4, len(sample.frame))
     assume(times.any())
-    # Of larger levels, pairs of rows are drawn, and a row that came twice may be drawn twice.
+    # Of larger levels, pairs of rows are sampled, and a row that came twice may be sampled twice.
     assume(method != "local_effect" or times.sum() <= PAIRED_ROWS)
     weighted = Sample(sample.frame, sample.y, times.astype(float), [])
     repeated = sample.take(np.repeat(np.arange(len(sample.frame)), times))
     assert_same(fitted(method, weighted), fitted(method, repeated), TOLERANCE.get(method, 1e-7))
 
 
-@pytest.mark.parametrize("method", METHODS)
-@settings(deadline=None, max_examples=6)
+@pytest.mark.parametrize("method", DISTINCT)
+@few
 @given(sample=samples(), order=st.permutations(range(6)))
 def test_the_names_of_the_levels_do_not_matter(method, sample, order):
     assume_each_chunk_has_rows_that_count(sample)
@@ -263,8 +274,8 @@ def test_the_names_of_the_levels_do_not_matter(method, sample, order):
 NEEDS_TARGET = ("fisher", "random_intercept", "mixed_model", "local_effect", "sufficient")
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method not in NEEDS_TARGET])
-@settings(deadline=None, max_examples=5)
+@pytest.mark.parametrize("method", [method for method in DISTINCT if method not in NEEDS_TARGET])
+@few
 @given(sample=samples())
 def test_fit_transform_is_fit_and_transform(method, sample):
     assume_each_chunk_has_rows_that_count(sample, missing="prior")
@@ -273,7 +284,7 @@ def test_fit_transform_is_fit_and_transform(method, sample):
     np.testing.assert_array_equal(at_once, encoder.transform(sample.frame))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DISTINCT)
 def test_fitting_twice_gives_the_same_bits(method):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd")).assign(shop=list("uvwxyz") * 10)
@@ -289,7 +300,7 @@ def test_every_method_that_does_without_rows_learns_in_chunks(method):
 
 
 @pytest.mark.parametrize("kind", CHUNKABLE)
-@settings(deadline=None, max_examples=8)
+@few
 @given(
     sample=samples(),
     missing=st.sampled_from(["level", "prior"]),
@@ -307,7 +318,7 @@ def test_any_chunks_give_what_fit_gives_on_all_rows(kind, sample, missing, least
 
 
 @pytest.mark.parametrize("kind", CHUNKABLE)
-@settings(deadline=None, max_examples=4)
+@few
 @given(sample=samples())
 def test_chunks_add_up_for_several_and_for_crossed_groups(kind, sample):
     method, parameters = CHUNKABLE[kind]
@@ -320,13 +331,13 @@ def test_chunks_add_up_for_several_and_for_crossed_groups(kind, sample):
 
 
 @pytest.mark.parametrize("kind", ["means", "low_rank", "sparse_low_rank", "mnl by discriminant"])
-@settings(deadline=None, max_examples=8)
+@few
 @given(sample=samples())
 def test_chunks_add_up_where_a_category_first_occurs_in_a_later_one(kind, sample):
     method, parameters = CHUNKABLE[kind]
     assume_each_chunk_has_rows_that_count(sample)
     n = len(sample.frame)
-    # The further down, the more colours there are; null is one of them.
+    # Later rows have more colours; null is one of them.
     colours = np.array(["red", "blue", None, "amber", "cyan"], dtype=object)
     later = sample.frame.assign(colour=colours[np.minimum(np.arange(n) // 4, np.arange(n) % 5)])
     sample = Sample(later, sample.y, sample.weights, [*sample.cuts, n // 3])
@@ -379,7 +390,7 @@ def test_fit_starts_anew_after_chunks():
     assert_same(encoder, make_encoder("means", "shop").fit(rows[:2]))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DISTINCT)
 def test_a_group_whose_levels_have_no_weight_is_refused(method):
     rows = pd.DataFrame({"shop": ["a", None], "x": [1.0, 2.0]})
     encoder = make_encoder(method, "shop", missing="prior")
@@ -387,7 +398,7 @@ def test_a_group_whose_levels_have_no_weight_is_refused(method):
         encoder.fit(rows, [1.0, 2.0], sample_weight=[0.0, 1.0])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DISTINCT)
 def test_a_row_of_weight_zero_may_hold_anything(method):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(

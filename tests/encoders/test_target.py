@@ -35,7 +35,7 @@ from sufrep.errors import SplitError, TargetError
         (pd.Series([1.5, 2.0], dtype="Float64"), "continuous"),
     ],
 )
-def test_the_kind_of_a_target_is_told_by_its_values(y, kind):
+def test_the_kind_of_a_target_is_inferred_from_its_values(y, kind):
     assert read_target(y, "auto").kind == kind
 
 
@@ -56,7 +56,7 @@ def test_classes_become_indicators_in_the_order_of_their_names():
     ]
 
 
-def test_classes_that_are_numbers_stand_in_the_order_of_their_values():
+def test_classes_that_are_numbers_are_ordered_by_value():
     target = read_target([10, 9, 10], "auto")
     assert [covariate.level for covariate in target.covariates] == ["9", "10"]
 
@@ -96,7 +96,7 @@ def test_three_classes_are_not_binary():
     check_classes("multiclass", 3)
 
 
-def test_a_column_is_taken_as_it_is():
+def test_a_column_vector_is_accepted():
     target = read_target(np.array([[0.5], [1.5]]), "auto")
     assert target.columns[0].tolist() == [0.5, 1.5]
 
@@ -144,7 +144,7 @@ def test_one_row_has_no_folds():
 
 
 @pytest.mark.parametrize("cv", [KFold(3), StratifiedKFold(3), list(KFold(3).split(np.zeros(9)))])
-def test_splitters_and_lists_of_folds_are_taken_as_they_are(cv):
+def test_splitters_and_lists_of_folds_are_used_as_they_are(cv):
     folds = split_rows(cv, 9, np.arange(9) % 3, 0)
     assert sorted(np.concatenate([test for _, test in folds])) == list(range(9))
 

@@ -1,4 +1,4 @@
-"""Text and dates as numbers, beside columns that are left as they are."""
+"""Text and dates as numbers, next to columns that are left as they are."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_an_unknown_column_is_named_with_its_neighbours():
         ToNumbers(keep=["zap"]).fit(pd.DataFrame(COLUMNS))
 
 
-def test_it_stands_before_an_encoder_and_survives_pickle():
+def test_it_works_before_an_encoder_and_can_be_pickled():
     X, y = pd.DataFrame(COLUMNS), [1.0, 2.0, 3.0]
     model = make_pipeline(ToNumbers(keep=["zip"]), MeansEncoder("zip"), HistGradientBoostingRegressor())
     model = clone(model).fit(X, y)
@@ -146,6 +146,6 @@ def test_it_stands_before_an_encoder_and_survives_pickle():
     assert "zip_mean_sold_days" in model[:-1].get_feature_names_out()
 
 
-def test_set_output_is_heard():
+def test_set_output_is_respected():
     transformer = ToNumbers(keep="zip").set_output(transform="polars")
     assert isinstance(transformer.fit_transform(pd.DataFrame(COLUMNS)), pl.DataFrame)

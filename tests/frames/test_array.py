@@ -85,7 +85,7 @@ def test_moments_in_time_of_numpy_are_text_whose_nat_is_null():
 NEW = Lookup(("u", "v"), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1]))
 
 
-def test_kept_columns_stand_before_new_ones():
+def test_kept_columns_come_before_new_ones():
     result = table([[1, 9], [2, 9], [3, 9]], "int64").append([0], [NEW], "default")
     assert result.tolist() == [[1, 3, 4], [2, 1, 2], [3, 3, 4]]
     assert result.dtype == np.float64

@@ -114,13 +114,13 @@ def test_dates_and_the_like_are_neither_text_nor_numbers(kind):
     assert column(OTHER[kind]).kind(0) == "other"
 
 
-def test_a_table_tells_its_rows_names_types_and_library():
+def test_a_table_knows_its_rows_names_types_and_library():
     table = FrameTable.from_native(pl.DataFrame({"zipcode": ["a", "b"], "sqft": [1.0, 2.0]}))
     assert (table.n_rows, table.names, table.library) == (2, ("zipcode", "sqft"), "polars")
     assert [table.dtype(j) for j in range(2)] == ["String", "Float64"]
 
 
-def test_columns_named_by_numbers_are_called_by_their_positions():
+def test_columns_named_by_numbers_are_found_by_position():
     assert FrameTable.from_native(pd.DataFrame([["a", 1.0]])).names == ("x0", "x1")
 
 
@@ -166,7 +166,7 @@ def as_dict(frame):
 
 @both_ways
 @every_library
-def test_kept_columns_stand_before_new_ones_in_a_frame(library, container):
+def test_kept_columns_come_before_new_ones_in_a_frame(library, container):
     result = FrameTable.from_native(FRAMES[library]).append([2, 0, 1], [NEW], container)
     assert type(result).__module__.partition(".")[0] == container
     expected = {"floors": [1, 2, 3], "zipcode": ["b", None, "a"], "sqft": [1.5, None, 2.5]}
