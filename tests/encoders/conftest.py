@@ -16,8 +16,8 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make SufficientEncoder choose given components without a search, for what holds for any choice."""
 
     def chosen(*components: str) -> None:
-        def run(search: Search, *_: Any) -> list[Tried]:
-            n = len(search.problem.y)
+        def run(search: ComponentSearch, *_: Any) -> list[Tried]:
+            n = len(search.data.y)
             return [Tried((), np.ones(n), 0), Tried(components, np.zeros(n), 0)][: 1 + bool(components)]
 
         monkeypatch.setattr(ComponentSearch, "run", run)

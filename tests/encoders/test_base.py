@@ -587,7 +587,7 @@ BAD_CHUNKS = {
 @pytest.mark.parametrize("bad", BAD_CHUNKS)
 def test_a_chunk_that_is_refused_leaves_the_encoder_as_it_was(bad, method):
     changes, arguments, error, message = BAD_CHUNKS[bad]
-    needs_numbers = make_encoder(method)._needs_covariates and method != "fisher"
+    needs_numbers = make_encoder(method)._needs.covariates != "unused"
     if "sqft" in changes and not needs_numbers:
         changes, error, message = {"floors": None}, MissingColumnsError, "- floors"
     encoder = make_encoder(method, "zipcode", missing="error", **CHUNKED[method])

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 
 from sufrep import ContrastEncoder, FisherEncoder, PermutationEncoder, errors, make_encoder
-from sufrep.encoders._fisher import shared_ranks
+from sufrep.encoders._classical import shared_ranks
 
 # Contrasts.
 

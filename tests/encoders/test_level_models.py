@@ -327,7 +327,7 @@ def naive_em(
 @pytest.mark.parametrize("seed", range(3))
 def test_regressions_are_those_of_a_naive_em(seed, weighted, n_rounds, monkeypatch):
     # Not by the name of the module: pytest imports modules with doctests a second time.
-    monkeypatch.setitem(MixedModelEncoder._represent.__globals__, "_ROUNDS", n_rounds)
+    monkeypatch.setattr("sufrep.encoders._level_models._ROUNDS", n_rounds)
     X, y, weights = sloped_shops(seed)
     encoder = MixedModelEncoder("shop").fit(X, y, sample_weight=weights if weighted else None)
     own = weights if weighted else np.ones(len(y))
@@ -524,7 +524,7 @@ def test_seasons_of_shops_are_found():
     encoder = LocalEffectEncoder("shop", output="fit", remainder="drop")
     fit = encoder.fit_transform(X, y).ravel()
     assert np.mean((y - fit) ** 2) < 0.35  # noise 0.25, seasons 2
-    assert encoder.effects_["shop"][0].likeness.used.tolist() == [0]
+    assert encoder.effects_["shop"][0].kernel.used.tolist() == [0]
 
 
 def test_a_level_never_seen_has_no_effect_but_the_common_curve():
@@ -554,10 +554,10 @@ def test_without_covariates_levels_have_random_intercepts():
     y = y + 3 * np.random.default_rng(8).normal(size=10)[X["shop"].str[5:].astype(int)]
     encoder = LocalEffectEncoder("shop", covariates=[], remainder="drop").fit(X, y)
     found = encoder.transform(X).ravel()
-    likeness = encoder.effects_["shop"][0].likeness
+    kernel = encoder.effects_["shop"][0].kernel
     apart = pd.Series(y - y.mean()).groupby(X["shop"])
     count = apart.transform("size")
-    share = likeness.constant * count / (likeness.constant * count + likeness.noise)
+    share = kernel.constant * count / (kernel.constant * count + kernel.noise)
     np.testing.assert_allclose(found, share * apart.transform("mean"), rtol=1e-8)
 
 

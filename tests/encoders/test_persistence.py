@@ -40,7 +40,7 @@ from sufrep import (
     SufficientEncoder,
 )
 from sufrep.encoders import METHODS, GroupEncoder
-from sufrep.encoders._candidates import PIECES
+from sufrep.encoders._sufficient_search import COMPONENTS
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 
 # A search whose learner can be saved; what else may be chosen follows below.
@@ -524,7 +524,7 @@ def test_an_array_that_is_not_there_is_refused(saved):
 CANDIDATES = [
     *(
         (components, "continuous")
-        for components in [(), *((name,) for name in PIECES), ("mixed_model", "intercept")]
+        for components in [(), *((name,) for name in COMPONENTS), ("mixed_model", "intercept")]
     ),
     *((("target", "states"), kind) for kind in ("continuous", "binary", "multiclass")),
     *((("mixed_model", "low_rank"), kind) for kind in ("binary", "multiclass")),

@@ -26,10 +26,11 @@ from sufrep import (
     sufficiency_check,
 )
 from sufrep.encoders import GroupEncoder
-from sufrep.encoders._vectors import Suffix, Vectors
+from sufrep.encoders._base import Suffix, Vectors
+from sufrep.encoders._inputs import GroupSample
 from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 
-BESIDE = pytest.mark.parametrize("beside", ["intercept", "one_hot"])
+LEVEL_AS = pytest.mark.parametrize("level_as", ["intercept", "one_hot"])
 
 
 def drawn(seed: int = 0, n: int = 800) -> tuple[pd.DataFrame, Any, np.ndarray]:
@@ -54,20 +55,20 @@ def check(encoder: Any, X: Any, y: Any, **parameters: Any) -> Any:
 # The verdict.
 
 
-@BESIDE
-def test_there_is_no_alarm_where_the_representation_suffices(beside):
+@LEVEL_AS
+def test_there_is_no_alarm_where_the_representation_suffices(level_as):
     found = [
-        check(MeansEncoder("group"), X, sample.y, beside=beside).sufficient
+        check(MeansEncoder("group"), X, sample.y, level_as=level_as).sufficient
         for X, sample, _ in (drawn(seed) for seed in range(10))
     ]
     assert sum(found) >= 8
 
 
-@BESIDE
+@LEVEL_AS
 @pytest.mark.parametrize("seed", range(3))
-def test_there_is_an_alarm_where_the_level_acts_in_another_way_too(beside, seed):
+def test_there_is_an_alarm_where_the_level_acts_in_another_way_too(level_as, seed):
     X, sample, own = drawn(seed)
-    found = check(MeansEncoder("group"), X, sample.y + own, beside=beside)
+    found = check(MeansEncoder("group"), X, sample.y + own, level_as=level_as)
     assert not found.sufficient
     assert found.p_value < 1e-3
     assert found.share > 0.05
@@ -77,19 +78,19 @@ def oracle(sample: Any) -> GroupEncoder:
     """An encoder that knows the probabilities of the hidden states."""
 
     class Oracle(MeansEncoder):
-        def _represent(self, moments: GroupMoments, rows: Any) -> Vectors:  # noqa: ARG002
-            place = np.searchsorted(sample.levels, moments.levels.astype(str))
+        def _represent(self, sample_: GroupSample) -> Vectors:
+            place = np.searchsorted(sample.levels, sample_.moments.levels.astype(str))
             return Vectors(sample.state_probabilities[place], [Suffix("state1"), Suffix("state2")])
 
     return Oracle("group")
 
 
-@BESIDE
-def test_the_true_states_pass_and_dropping_the_column_does_not(beside):
+@LEVEL_AS
+def test_the_true_states_pass_and_dropping_the_column_does_not(level_as):
     X, sample, _ = drawn(n=1500)
-    assert check(oracle(sample), X, sample.y, beside=beside).sufficient
+    assert check(oracle(sample), X, sample.y, level_as=level_as).sufficient
     nothing = SufficientEncoder("group", max_candidates=1, estimator=Ridge())
-    assert not check(nothing, X, sample.y, beside=beside).sufficient
+    assert not check(nothing, X, sample.y, level_as=level_as).sufficient
 
 
 @pytest.mark.parametrize("order", ["as drawn", "by level"])
@@ -100,15 +101,15 @@ def test_rows_may_come_level_by_level(order):
     assert found.share > 0.05
 
 
-@BESIDE
+@LEVEL_AS
 @pytest.mark.parametrize("kind", ["two numbers", "three texts"])
-def test_classes_are_checked_by_their_probabilities(beside, kind):
+def test_classes_are_checked_by_their_probabilities(level_as, kind):
     X, y = small()
     three = np.array(["low", "high", "top"])[np.digitize(y, [-2.0, 2.0])]
     labels = three if kind == "three texts" else (y > 0).astype(int)
-    found = check(MeansEncoder("shop"), X, labels, estimator=LogisticRegression(), beside=beside)
+    found = check(MeansEncoder("shop"), X, labels, estimator=LogisticRegression(), level_as=level_as)
     assert not found.sufficient
-    enough = check(FisherEncoder("shop"), X, labels, estimator=LogisticRegression(), beside=beside)
+    enough = check(FisherEncoder("shop"), X, labels, estimator=LogisticRegression(), level_as=level_as)
     assert enough.loss < found.loss
 
 
@@ -132,9 +133,9 @@ def shrunken_residuals(rows: np.ndarray, shops: np.ndarray, y: np.ndarray) -> di
     return dict(zip(levels, shrink_means(moments, estimate_means_prior(moments))[:, 0], strict=True))
 
 
-@BESIDE
+@LEVEL_AS
 @pytest.mark.parametrize("effect", [0.1, 0.3])
-def test_the_numbers_are_those_of_a_computation_by_hand(beside, effect):
+def test_the_numbers_are_those_of_a_computation_by_hand(level_as, effect):
     X, y = small(effect)
     shops, alone, added = X["shop"].to_numpy(dtype=str), np.empty(120), np.empty(120)
     for train, test in KFold(5, shuffle=True, random_state=0).split(y):
@@ -142,7 +143,7 @@ def test_the_numbers_are_those_of_a_computation_by_hand(beside, effect):
         rows = np.hstack([X[["a", "b"]], means.loc[shops]])
         predicted = Ridge().fit(rows[train], y[train]).predict(rows[test])
         alone[test] = (y[test] - predicted) ** 2
-        if beside == "one_hot":
+        if level_as == "one_hot":
             wide = np.hstack([rows, shops[:, None] == ["v", "w", "x"]])
             with_level = Ridge().fit(wide[train], y[train]).predict(wide[test])
         else:
@@ -159,8 +160,8 @@ def test_the_numbers_are_those_of_a_computation_by_hand(beside, effect):
         "p_value": erfc(gains.mean() / error / sqrt(2)) / 2,
         "share": gains.mean() / alone.mean(),
     }
-    found = asdict(check(MeansEncoder("shop"), X, y, beside=beside))
-    assert (found.pop("beside"), found.pop("sufficient")) == (beside, expected["p_value"] >= 0.025)
+    found = asdict(check(MeansEncoder("shop"), X, y, level_as=level_as))
+    assert (found.pop("level_as"), found.pop("sufficient")) == (level_as, expected["p_value"] >= 0.025)
     assert 1e-6 < found["p_value"] < 0.9
     assert found == pytest.approx(expected, rel=1e-8)
 
@@ -216,34 +217,34 @@ def test_the_encoder_is_left_as_it_was():
     assert vars(fitted) == learnt
 
 
-@BESIDE
-def test_every_library_gives_the_same(beside):
+@LEVEL_AS
+def test_every_library_gives_the_same(level_as):
     X, y = small()
     X["shop"] = X["shop"].astype(object).where(X.index % 10 > 0, None)
-    expected = check(MeansEncoder("shop"), X, y, beside=beside)
+    expected = check(MeansEncoder("shop"), X, y, level_as=level_as)
     for frame in (pl.from_pandas(X), pa.Table.from_pandas(X)):
-        assert asdict(check(MeansEncoder("shop"), frame, y, beside=beside)) == pytest.approx(asdict(expected))
+        assert asdict(check(MeansEncoder("shop"), frame, y, level_as=level_as)) == pytest.approx(asdict(expected))
     array = X.to_numpy(dtype=object)
     for rows, target in ((array, pl.Series(y)), (array.tolist(), y.tolist())):
-        found = check(MeansEncoder(2), rows, target, beside=beside)
+        found = check(MeansEncoder(2), rows, target, level_as=level_as)
         assert asdict(found) == pytest.approx(asdict(expected))
 
 
-@BESIDE
-def test_columns_of_nulls_and_text_are_not_used_by_the_learner(beside):
+@LEVEL_AS
+def test_columns_of_nulls_and_text_are_not_used_by_the_learner(level_as):
     X, y = small()
-    expected = check(MeansEncoder("shop", covariates=["a", "b"]), X, y, beside=beside)
+    expected = check(MeansEncoder("shop", covariates=["a", "b"]), X, y, level_as=level_as)
     more = X.assign(note="text", empty=np.nan)
-    assert check(MeansEncoder("shop", covariates=["a", "b"]), more, y, beside=beside) == expected
+    assert check(MeansEncoder("shop", covariates=["a", "b"]), more, y, level_as=level_as) == expected
 
 
-@BESIDE
+@LEVEL_AS
 @pytest.mark.parametrize("estimator", [LogisticRegression(), None], ids=["given", "default"])
-def test_a_class_that_a_fold_lacks_does_no_harm(beside, estimator):
+def test_a_class_that_a_fold_lacks_does_no_harm(level_as, estimator):
     X, _ = small()
     y = np.where(np.arange(120) == 7, "once", np.where(X["a"] > 0, "yes", "no"))
     for target in (y, y == "once", np.zeros(120)):
-        found = check(MeansEncoder("shop"), X, target, estimator=estimator, beside=beside, cv=2)
+        found = check(MeansEncoder("shop"), X, target, estimator=estimator, level_as=level_as, cv=2)
         assert np.isfinite([found.loss, found.loss_with_level, found.p_value]).all()
 
 
@@ -256,14 +257,14 @@ def test_few_rows_give_no_alarm(n):
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
-        ({"beside": "mean"}, errors.InvalidParameterError, "beside is 'mean'.*\n.*'intercept' or 'one_hot'"),
+        ({"level_as": "mean"}, errors.InvalidParameterError, "level_as is 'mean'.*\n.*'intercept' or 'one_hot'"),
         ({"y": np.zeros(3)}, errors.LengthMismatchError, "X has 120 row"),
         ({"y": None}, errors.TargetError, "the target y is None"),
         ({"encoder": MeansEncoder(["shop", "a"])}, errors.UnknownGroupError, "there are: shop, a"),
         ({"encoder": MeansEncoder("store")}, errors.UnknownColumnError, "store"),
         ({"cv": [(range(60), range(60, 120))]}, errors.SplitError, "120"),
     ],
-    ids=["beside", "length", "no target", "two groups", "unknown group", "folds"],
+    ids=["level_as", "length", "no target", "two groups", "unknown group", "folds"],
 )
 def test_mistakes_are_named(change, error, text):
     X, y = small()

@@ -19,8 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
 from sufrep import MeansEncoder, MixedModelEncoder, SufficientEncoder, errors, simulate
-from sufrep.encoders._candidates import PIECES, SAFE
-from sufrep.encoders._whole_levels import whole_levels
+from sufrep.encoders._sufficient_search import _UNION, COMPONENTS, whole_levels
 
 # Boosting would take minutes. It is the default, as test_the_learner_is_boosting_by_default checks.
 TREE = DecisionTreeRegressor(max_depth=4, random_state=0)
@@ -123,8 +122,8 @@ def test_hidden_states_are_encoded_about_as_well_as_by_the_best_component(n, pri
         predicted = learner.fit(known, sample.y[train]).predict(encoder.transform(X.iloc[test]))
         return float(np.mean((predicted - sample.y[test]) ** 2))
 
-    single = {name: error(kind("group", **own)) for name, (kind, own) in PIECES.items() if name != "states"}
-    single["states"] = error(PIECES["states"][0]("group", output="both", n_states=3))
+    single = {name: error(kind("group", **own)) for name, (kind, own) in COMPONENTS.items() if name != "states"}
+    single["states"] = error(COMPONENTS["states"][0]("group", output="both", n_states=3))
     dropped = error(SufficientEncoder("group", max_candidates=1))
     chosen = error(SufficientEncoder("group", estimator=learner, cv=FOLDS))
     assert chosen < price * min(single.values()) < 0.9 * dropped
@@ -138,12 +137,12 @@ def test_the_report_lists_what_was_tried_in_order_and_marks_one():
     encoder = SufficientEncoder("shop", estimator=TREE, cv=FOLDS).fit(*drawn(level=2.0))
     report = pd.DataFrame(encoder.report_)
     assert report.columns.tolist() == REPORT
-    assert report["candidate"].tolist()[: 1 + len(PIECES)] == ["drop", *PIECES]
-    assert report["candidate"][1 + len(PIECES)] == " + ".join(SAFE)
-    joined = [candidate.split(" + ") for candidate in report["candidate"].tolist()[2 + len(PIECES) :]]
+    assert report["candidate"].tolist()[: 1 + len(COMPONENTS)] == ["drop", *COMPONENTS]
+    assert report["candidate"][1 + len(COMPONENTS)] == " + ".join(_UNION)
+    joined = [candidate.split(" + ") for candidate in report["candidate"].tolist()[2 + len(COMPONENTS) :]]
     assert [len(components) for components in joined] == sorted(len(components) for components in joined)
     assert {len(components) for components in joined} == {2, 3}
-    best = report[1 : 1 + len(PIECES)].sort_values("loss", kind="stable")["candidate"].tolist()[:4]
+    best = report[1 : 1 + len(COMPONENTS)].sort_values("loss", kind="stable")["candidate"].tolist()[:4]
     assert all(set(components) <= set(best) for components in joined)
     assert report.loc[report["chosen"], "candidate"].tolist() == [" + ".join(encoder.chosen_)]
     smallest = report.loc[report["loss"].idxmin()]
@@ -209,7 +208,7 @@ def test_folds_may_be_given():
 @pytest.mark.parametrize("most", [1, 4])
 def test_no_more_candidates_are_tried_than_allowed(most):
     encoder = quick(estimator=TREE, max_candidates=most).fit(*drawn())
-    assert encoder.report_["candidate"] == ["drop", *PIECES][:most]
+    assert encoder.report_["candidate"] == ["drop", *COMPONENTS][:most]
 
 
 def test_many_rows_choose_by_whole_levels_and_fit_all():
@@ -300,7 +299,7 @@ def test_a_class_that_a_fold_lacks_does_no_harm(n_rare):
 
 @pytest.mark.parametrize(
     "components",
-    [*((name,) for name in PIECES), ("mixed_model", "intercept"), ("target", "states")],
+    [*((name,) for name in COMPONENTS), ("mixed_model", "intercept"), ("target", "states")],
     ids=" + ".join,
 )
 def test_a_row_does_not_see_its_own_target(components, choose):
@@ -597,7 +596,7 @@ def test_a_fold_may_have_no_level_at_all(max_rows):
     X, y = shops()
     X["shop"] = ["ann", *[None] * 119]
     encoder = quick(missing="prior", max_candidates=None, max_rows=max_rows, cv=2).fit(X, y)
-    assert len(encoder.report_["candidate"]) > 1 + len(PIECES)
+    assert len(encoder.report_["candidate"]) > 1 + len(COMPONENTS)
 
 
 @pytest.mark.parametrize("most", [1, 2], ids=["dropped", "encoded"])

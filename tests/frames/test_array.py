@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sufrep._frames import ArrayTable, Lookup
-from sufrep._frames._table import dense
+from sufrep._frames._eager import dense_rows
 
 
 def table(rows, dtype=object):
@@ -82,44 +82,44 @@ def test_moments_in_time_of_numpy_are_text_whose_nat_is_null():
     assert moments.factorize(0).levels.tolist() == [dt.datetime(2020, 1, 1)]
 
 
-NEW = Lookup(("u", "v"), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1]))
+NEW = Lookup(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1]), ("u", "v"))
 
 
 def test_kept_columns_come_before_new_ones():
-    result = table([[1, 9], [2, 9], [3, 9]], "int64").append([0], [NEW], "default")
+    result = table([[1, 9], [2, 9], [3, 9]], "int64").encode([0], [NEW], "default")
     assert result.tolist() == [[1, 3, 4], [2, 1, 2], [3, 3, 4]]
     assert result.dtype == np.float64
 
 
 def test_the_result_is_of_numbers_if_the_kept_objects_are():
-    result = table([["a", 1], ["b", None], ["c", True]]).append([1], [NEW], "default")
+    result = table([["a", 1], ["b", None], ["c", True]]).encode([1], [NEW], "default")
     assert result.dtype == np.float64
     np.testing.assert_array_equal(result, [[1, 3, 4], [np.nan, 1, 2], [1, 3, 4]])
 
 
 def test_the_result_is_of_objects_if_text_is_kept():
-    result = table([["a", 1], [None, 2], ["c", 3]]).append([0, 1], [NEW], "default")
+    result = table([["a", 1], [None, 2], ["c", 3]]).encode([0, 1], [NEW], "default")
     assert result.dtype == object
     assert result.tolist() == [["a", 1, 3.0, 4.0], [None, 2, 1.0, 2.0], ["c", 3, 3.0, 4.0]]
 
 
 def test_columns_that_are_kept_need_not_be_neighbours():
-    result = table([[1, 9, 2, 3, 9, 4], [5, 9, 6, 7, 9, 8]], "int64").append([0, 2, 3, 5], [], "default")
+    result = table([[1, 9, 2, 3, 9, 4], [5, 9, 6, 7, 9, 8]], "int64").encode([0, 2, 3, 5], [], "default")
     assert result.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
 
 
 def test_nothing_kept_leaves_the_new_columns():
-    assert table([["a"], ["b"], ["c"]]).append([], [NEW], "default").tolist() == [[3, 4], [1, 2], [3, 4]]
+    assert table([["a"], ["b"], ["c"]]).encode([], [NEW], "default").tolist() == [[3, 4], [1, 2], [3, 4]]
 
 
 def test_new_columns_that_have_a_row_for_each_row_are_taken_as_they_are():
-    own = Lookup(("u",), np.array([[7.0], [8.0]]))
-    assert dense([np.array([[True], [False]])], [own], 2).tolist() == [[1.0, 7.0], [0.0, 8.0]]
+    own = Lookup(np.array([[7.0], [8.0]]), names=("u",))
+    assert dense_rows([np.array([[True], [False]])], [own], 2).tolist() == [[1.0, 7.0], [0.0, 8.0]]
 
 
 def test_long_results_are_whole():
     # More rows than are written together.
     n = 20_000
     rows = np.arange(n) % 2
-    result = dense([np.arange(n)[:, None]], [Lookup(NEW.names, NEW.values, rows)], n)
+    result = dense_rows([np.arange(n)[:, None]], [Lookup(NEW.values, rows, NEW.names)], n)
     np.testing.assert_array_equal(result, np.column_stack([np.arange(n), NEW.values[rows]]))

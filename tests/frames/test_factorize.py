@@ -16,12 +16,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sufrep._frames._factorize import (
-    Factor,
+from sufrep._frames import Factor
+from sufrep._frames._eager import (
     cross,
     factorize_numbers,
     factorize_objects,
     factorize_series,
+    with_missing_level,
 )
 from sufrep.representation import sort_levels
 from sufrep.errors import GroupValueError
@@ -337,18 +338,18 @@ def test_nested_columns_of_pyarrow_are_refused_by_name(values):
 @given(st.lists(st.none() | texts, min_size=1, max_size=12))
 def test_null_becomes_the_last_level(values):
     factor = factorize_objects("zipcode", values)
-    whole = factor.with_missing_level()
+    whole = with_missing_level(factor)
     assert [whole.levels[code] for code in whole.codes] == values
     assert whole.levels.tolist() == [*factor.levels.tolist(), *([None] if None in values else [])]
 
 
 def test_a_column_without_null_gets_no_missing_level():
     factor = factorize_objects("zipcode", ["a", "b"])
-    assert factor.with_missing_level() is factor
+    assert with_missing_level(factor) is factor
 
 
 def test_the_missing_level_differs_from_levels_called_missing():
-    factor = factorize_objects("zipcode", ["missing", None, "None", "nan"]).with_missing_level()
+    factor = with_missing_level(factorize_objects("zipcode", ["missing", None, "None", "nan"]))
     assert found(factor) == ([1, 3, 0, 2], ["None", "missing", "nan", None])
 
 

@@ -151,7 +151,7 @@ def test_a_lazy_frame_is_refused_and_other_things_are_not():
         refuse_lazy(other)
 
 
-NEW = Lookup(("u", "v"), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1]))
+NEW = Lookup(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1]), ("u", "v"))
 ROWS = {"zipcode": ["b", None, "a"], "sqft": [1.5, None, 2.5], "floors": [1, 2, 3]}
 FRAMES = {"pandas": pd.DataFrame(ROWS), "polars": pl.DataFrame(ROWS), "pyarrow": pa.table(ROWS)}
 both_ways = pytest.mark.parametrize("container", ["pandas", "polars"])
@@ -167,7 +167,7 @@ def as_dict(frame):
 @both_ways
 @every_library
 def test_kept_columns_come_before_new_ones_in_a_frame(library, container):
-    result = FrameTable.from_native(FRAMES[library]).append([2, 0, 1], [NEW], container)
+    result = FrameTable.from_native(FRAMES[library]).encode([2, 0, 1], [NEW], container)
     assert type(result).__module__.partition(".")[0] == container
     expected = {"floors": [1, 2, 3], "zipcode": ["b", None, "a"], "sqft": [1.5, None, 2.5]}
     assert as_dict(result) == expected | {"u": [3, 1, 3], "v": [4, 2, 4]}
@@ -176,36 +176,36 @@ def test_kept_columns_come_before_new_ones_in_a_frame(library, container):
 @both_ways
 @every_library
 def test_nothing_kept_leaves_the_new_columns_of_a_frame(library, container):
-    result = FrameTable.from_native(FRAMES[library]).append([], [NEW], container)
+    result = FrameTable.from_native(FRAMES[library]).encode([], [NEW], container)
     assert as_dict(result) == {"u": [3, 1, 3], "v": [4, 2, 4]}
 
 
 @both_ways
 @every_library
 def test_new_columns_may_be_none(library, container):
-    nothing = Lookup((), np.empty((2, 0)), np.array([1, 0, 1]))
-    result = FrameTable.from_native(FRAMES[library]).append([2], [nothing, NEW], container)
+    nothing = Lookup(np.empty((2, 0)), np.array([1, 0, 1]))
+    result = FrameTable.from_native(FRAMES[library]).encode([2], [nothing, NEW], container)
     assert as_dict(result) == {"floors": [1, 2, 3], "u": [3, 1, 3], "v": [4, 2, 4]}
-    result = FrameTable.from_native(FRAMES[library]).append([2], [nothing], container)
+    result = FrameTable.from_native(FRAMES[library]).encode([2], [nothing], container)
     assert as_dict(result) == {"floors": [1, 2, 3]}
 
 
 @every_library
 def test_a_pandas_frame_without_columns_keeps_its_rows(library):
-    nothing = Lookup((), np.empty((2, 0)), np.array([1, 0, 1]))
-    assert FrameTable.from_native(FRAMES[library]).append([], [nothing], "pandas").shape == (3, 0)
+    nothing = Lookup(np.empty((2, 0)), np.array([1, 0, 1]))
+    assert FrameTable.from_native(FRAMES[library]).encode([], [nothing], "pandas").shape == (3, 0)
 
 
 @every_library
 def test_the_default_is_an_array_of_numbers_where_only_numbers_are_kept(library):
-    result = FrameTable.from_native(FRAMES[library]).append([2, 1], [NEW], "default")
+    result = FrameTable.from_native(FRAMES[library]).encode([2, 1], [NEW], "default")
     assert result.dtype == np.float64
     np.testing.assert_array_equal(result, [[1, 1.5, 3, 4], [2, np.nan, 1, 2], [3, 2.5, 3, 4]])
 
 
 @every_library
 def test_the_default_is_an_array_of_objects_where_text_is_kept(library):
-    result = FrameTable.from_native(FRAMES[library]).append([0, 2], [NEW], "default")
+    result = FrameTable.from_native(FRAMES[library]).encode([0, 2], [NEW], "default")
     assert result.dtype == object
     assert result[[0, 2]].tolist() == [["b", 1, 3.0, 4.0], ["a", 3, 3.0, 4.0]]
     assert pd.isna(result[1, 0])
@@ -218,7 +218,7 @@ def test_lists_that_are_kept_stay_lists(library):
         "polars": pl.DataFrame({"tags": [[1, 2], [3, 4], [5, 6]]}),
         "pyarrow": pa.table({"tags": [[1, 2], [3, 4], [5, 6]]}),
     }[library]
-    result = FrameTable.from_native(frame).append([0], [NEW], "default")
+    result = FrameTable.from_native(frame).encode([0], [NEW], "default")
     assert [list(value) for value in result[:, 0]] == [[1, 2], [3, 4], [5, 6]]
 
 
@@ -235,14 +235,14 @@ INDEXES = {
 @pytest.mark.parametrize("index", INDEXES)
 def test_an_index_of_pandas_is_kept(index, keep):
     frame = FRAMES["pandas"].set_axis(INDEXES[index])
-    result = FrameTable.from_native(frame).append(keep, [NEW], "pandas")
+    result = FrameTable.from_native(frame).encode(keep, [NEW], "pandas")
     pd.testing.assert_index_equal(result.index, INDEXES[index])
     assert result["u"].tolist() == [3, 1, 3]
 
 
 def test_the_frame_given_is_not_changed():
     frame = FRAMES["pandas"].copy()
-    result = FrameTable.from_native(frame).append([1], [NEW], "pandas")
+    result = FrameTable.from_native(frame).encode([1], [NEW], "pandas")
     result.iloc[0, 0] = 99.0
     pd.testing.assert_frame_equal(frame, FRAMES["pandas"])
 

@@ -272,7 +272,7 @@ def checked(beside: str) -> dict[str, dict[str, Any]]:
     """The check of sufficiency of the levels' means."""
     sample = plain(6)
     check = sufficiency_check(
-        make_encoder("means", "shop"), sample.train, sample.y, estimator=tree(sample), beside=beside, cv=3
+        make_encoder("means", "shop"), sample.train, sample.y, estimator=tree(sample), level_as=beside, cv=3
     )
     numbers = {name: getattr(check, name) for name in check.__dataclass_fields__}
     return {"check": {name: [value] for name, value in numbers.items() if isinstance(value, (int, float))}}

@@ -158,7 +158,7 @@ class FrameTable(EagerTable):
 
     def factorize(self, position: int) -> Factor:
         """Return the levels of a column and the code of each row."""
-        return _factorize_series(self._series(position))
+        return factorize_series(self._series(position))
 
     def _encode_dense(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
         if container == "polars":
@@ -169,7 +169,7 @@ class FrameTable(EagerTable):
             self.numbers(position) if self.kind(position) == "numeric" else self._objects(position)
             for position in keep
         ]
-        return _dense_rows([column[:, None] for column in columns], lookups, self.n_rows)
+        return dense_rows([column[:, None] for column in columns], lookups, self.n_rows)
 
     def _kept_pandas(self, keep: list[int]) -> Any:
         if self.frame.implementation.is_pandas():
@@ -231,8 +231,8 @@ class ArrayTable(EagerTable):
         """Return the levels of a column and the code of each row."""
         column = self.array[:, position]
         if column.dtype.kind in "biuf":
-            return _factorize_numbers(column)
-        return _factorize_objects(self.names[position], column.tolist())
+            return factorize_numbers(column)
+        return factorize_objects(self.names[position], column.tolist())
 
     def _encode_dense(self, keep: Sequence[int], lookups: Sequence[Lookup], _container: str) -> Any:
         # scikit-learn turns the array into the container that the user asked for.
@@ -240,7 +240,7 @@ class ArrayTable(EagerTable):
             blocks = [self.numbers(position)[:, None] for position in keep]
         else:
             blocks = [self.array[:, run] for run in _runs(keep)]
-        return _dense_rows(blocks, lookups, self.n_rows)
+        return dense_rows(blocks, lookups, self.n_rows)
 
 
 def _runs(positions: Sequence[int]) -> list[slice]:
@@ -288,7 +288,7 @@ def _concat_pandas(kept: Any, lookups: Sequence[Lookup]) -> Any:
     return pd.concat([kept, *new], axis=1)
 
 
-def _dense_rows(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) -> Array:
+def dense_rows(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) -> Array:
     """Put kept and new columns next to each other in one array, of objects if a kept column is not numeric.
 
     Parameters
@@ -365,7 +365,7 @@ def cross(parts: Sequence[Factor], *, keep_null: bool) -> Factor:
     return sorted_factor(codes, list(zip(*columns, strict=True)))
 
 
-def _factorize_numbers(values: Array, valid: Mask | None = None) -> Factor:
+def factorize_numbers(values: Array, valid: Mask | None = None) -> Factor:
     """Factorize a real, integer or boolean array (n,); NaN is null, as are rows not in ``valid``."""
     values = np.ascontiguousarray(values)
     known = np.ones(len(values), dtype=bool) if valid is None else valid.copy()
@@ -382,7 +382,7 @@ def _factorize_numbers(values: Array, valid: Mask | None = None) -> Factor:
     return sorted_factor(codes, distinct.tolist())
 
 
-def _factorize_objects(column: str, values: Sequence[Any]) -> Factor:
+def factorize_objects(column: str, values: Sequence[Any]) -> Factor:
     """Factorize Python objects."""
     seen: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.intp)
@@ -404,19 +404,19 @@ def _without_nulls(codes: Codes, distinct: Sequence[Any]) -> Factor:
     return sorted_factor(kept[codes], plain)
 
 
-def _factorize_series(series: nw.Series[Any]) -> Factor:
+def factorize_series(series: nw.Series[Any]) -> Factor:
     """Factorize a column of any frame library."""
     native, implementation = series.to_native(), series.implementation
     if series.dtype.is_float():
-        return _factorize_numbers(series.to_numpy())
+        return factorize_numbers(series.to_numpy())
     if series.dtype.is_nested() or series.dtype == nw.Object:
-        return _factorize_objects(series.name, series.to_list())
+        return factorize_objects(series.name, series.to_list())
     if implementation.is_pyarrow():
         return _factorize_arrow(native)
     if implementation.is_polars():
         return _factorize_polars(native, implementation.to_native_namespace())
     if isinstance(native.dtype, np.dtype) and native.dtype.kind in "biu":
-        return _factorize_numbers(native.to_numpy())
+        return factorize_numbers(native.to_numpy())
     if series.dtype in (nw.Categorical, nw.Enum) and hasattr(native, "cat"):
         physical = native.cat.codes.to_numpy()
         codes, present = _number_values(physical, physical >= 0)
@@ -428,16 +428,16 @@ def _factorize_series(series: nw.Series[Any]) -> Factor:
 def _factorize_polars(native: Any, pl: Any) -> Factor:
     known = native.is_not_null().to_numpy()
     if native.dtype == pl.Boolean:
-        return _factorize_numbers(native.fill_null(False).to_numpy(), known)
+        return factorize_numbers(native.fill_null(False).to_numpy(), known)
     if native.dtype.is_integer() and native.dtype not in (pl.Int128, pl.UInt128):
-        return _factorize_numbers(native.fill_null(0).to_numpy(), known)
+        return factorize_numbers(native.fill_null(0).to_numpy(), known)
     if native.dtype == pl.String:
         # Categories of their own are freed with the column; the global ones would stay.
         physical = native.cast(pl.Categorical(pl.Categories.random())).to_physical()
     elif native.dtype in (pl.Categorical, pl.Enum) or native.dtype.is_temporal():
         physical = native.to_physical()
     else:
-        return _factorize_objects(native.name, native.to_list())
+        return factorize_objects(native.name, native.to_list())
     codes, _ = _number_values(physical.fill_null(0).to_numpy(), known)
     return sorted_factor(codes, native.gather(_first_rows(codes)).to_list())
 

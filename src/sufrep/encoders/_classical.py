@@ -268,7 +268,7 @@ class FisherEncoder(GroupEncoder):
         moments = sample.moments
         classes = [name.partition("=")[2] for name in moments.covariates]
         outputs = output_positions(self.target_type_, self.n_targets_)
-        ranks = [_shared_ranks(moments.mean[:, j]) for j in outputs]
+        ranks = [shared_ranks(moments.mean[:, j]) for j in outputs]
         several = len(outputs) > 1
         suffixes = [Suffix(f"fisher_{classes[j]}" if several else "fisher") for j in outputs]
         return Vectors(np.column_stack(ranks), suffixes, {"n_ranks_": moments.n_levels})
@@ -283,7 +283,7 @@ class FisherEncoder(GroupEncoder):
         return replace(vectors, values=(vectors.values - 0.5) * n_ranks / here + 0.5)
 
 
-def _shared_ranks(values: Floats) -> Floats:
+def shared_ranks(values: Floats) -> Floats:
     """Ranks from 1; values that differ only by rounding share one; (n,)."""
     low, high = values.min(), values.max()
     rounding = max(1e-11 * (high - low), 1e-13 * max(abs(high), abs(low)), np.finfo(np.float64).tiny)

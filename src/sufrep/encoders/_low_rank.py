@@ -176,7 +176,7 @@ class LowRankEncoder(GroupEncoder):
             return Vectors(found.vectors, suffixes, {"singular_values_": found.singular_values})
         joint = left_singular_vectors(self._matrix_with_target(moments), k)
         details = {"singular_values_": joint.singular_values, "references_": found.vectors}
-        return Vectors(_rotated(joint.vectors, found.vectors), suffixes, details)
+        return Vectors(rotated(joint.vectors, found.vectors), suffixes, details)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Rotate the vectors of a fold to the reference, the vectors of all rows without the target."""
@@ -188,7 +188,7 @@ class LowRankEncoder(GroupEncoder):
         same = reference[[position[level] for level in moments.levels.tolist()]]
         vectors = left_singular_vectors(self._matrix_with_target(moments), reference.shape[1]).vectors
         # Columns have norm 1 over the levels of the fold; fewer levels, larger entries.
-        return Vectors(_rotated(vectors * np.sqrt(moments.n_levels / len(reference)), same))
+        return Vectors(rotated(vectors * np.sqrt(moments.n_levels / len(reference)), same))
 
     def _matrix_with_target(self, moments: GroupMoments) -> Floats:
         """The means of covariates and target, of two classes only the second; (n_levels, p + n_outputs)."""
@@ -323,7 +323,7 @@ class SparseLowRankEncoder(GroupEncoder):
         return Vectors(matrix @ result.loadings, suffixes, details)
 
 
-def _rotated(vectors: Floats, reference: Floats) -> Floats:
+def rotated(vectors: Floats, reference: Floats) -> Floats:
     """Rotate or reflect vectors (n, k) as close as possible to the reference (orthogonal Procrustes)."""
     left, _, right = np.linalg.svd(vectors.T @ reference)
     return np.asarray(vectors @ (left @ right))

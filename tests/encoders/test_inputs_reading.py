@@ -15,7 +15,7 @@ from scipy import sparse
 from sufrep import MeansEncoder, Representation, make_encoder
 from sufrep._frames import FrameTable
 from sufrep.encoders import METHODS, UnseenLevelsWarning
-from sufrep.encoders._inputs import check_length, check_weights, look_up, read_factor
+from sufrep.encoders._inputs import check_length, check_weights, find_levels, read_factor
 from sufrep.errors import (
     ColumnNameError,
     GroupValueError,
@@ -234,7 +234,7 @@ def test_some_unseen_rows_do_not_warn():
 def test_rows_are_looked_up_by_their_level():
     table = Representation.from_values(["a", "b"], [[0.0], [4.0]], ["size"], weight=[3.0, 1.0])
     factor = read_factor(FrameTable.from_native(FRAMES["polars"]), [0], "prior")
-    assert look_up(table, factor, ("size",), "zipcode", "prior").taken().ravel().tolist() == [4, 0, 1, 4]
+    assert find_levels(table, factor, "zipcode", "prior").tolist() == [0, 1]
 
 
 # Weights and targets.

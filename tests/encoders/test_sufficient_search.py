@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from sufrep import LatentStateEncoder, MeansEncoder
-from sufrep.encoders._candidates import CHANCE_ROWS, MOST_INDICATORS, PIECES, SAFE
-from sufrep.encoders._choice import Search, Tried
-from sufrep.encoders._choice_problem import Problem
-from sufrep.encoders._whole_levels import whole_levels
+from sufrep.encoders._sufficient_search import (
+    _MOST_INDICATORS,
+    _UNION,
+    CHANCE_ROWS,
+    COMPONENTS,
+    ChoiceData,
+    ComponentSearch,
+    Tried,
+    whole_levels,
+)
 
 ALIKE = [
     {"means", "shrunken_means"},
@@ -35,15 +41,15 @@ def searching(
     estimator: Any = None,
     weights: Any = None,
     folds: Any = None,
-) -> Search:
+) -> ComponentSearch:
     """A search on rows whose levels come in turn."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, n_covariates))
     codes = np.column_stack([np.arange(n) % number for number in n_levels])
     y = rng.normal(size=n) if kind == "continuous" else rng.integers(0, 2 if kind == "binary" else 3, n)
     half = np.arange(n // 2), np.arange(n // 2, n)
-    problem = Problem(X, np.hstack([X, codes]), n_covariates, y, kind, weights)
-    return Search(problem, folds or [half, half[::-1]], estimator or Ridge(), {}, 0)
+    problem = ChoiceData(X, np.hstack([X, codes]), n_covariates, y, kind, weights)
+    return ComponentSearch(problem, folds or [half, half[::-1]], estimator or Ridge(), {}, 0)
 
 
 def tried(losses: dict[str, Any], n: int = 60) -> list[Tried]:
@@ -120,7 +126,7 @@ def test_rows_are_drawn_where_levels_are_few_and_huge(n_levels):
 
 def test_single_components_come_before_pairs_of_the_four_best_and_triples_of_the_best_pair():
     search, seen = searching(), tried({"drop": 1.0})
-    losses = dict(zip(PIECES, [9.0, 2.0, 11.0, 10.0, 8.0, 1.0, 3.0, 7.0, 6.0, 4.0, 5.0], strict=True))
+    losses = dict(zip(COMPONENTS, [9.0, 2.0, 11.0, 10.0, 8.0, 1.0, 3.0, 7.0, 6.0, 4.0, 5.0], strict=True))
     best = sorted(losses, key=losses.__getitem__)[:4]
     pairs = [f"{one} + {other}" for one, other in combinations(best, 2)]
     losses |= {pair: 0.5 if pair == f"{best[0]} + {best[2]}" else 0.6 for pair in pairs}
@@ -130,12 +136,12 @@ def test_single_components_come_before_pairs_of_the_four_best_and_triples_of_the
         if 1 <= len(candidate) <= 2:
             seen += tried({found[-1]: losses[found[-1]]})
     triples = [f"{best[0]} + {best[2]} + {other}" for other in (best[1], best[3])]
-    assert found == ["", *PIECES, " + ".join(SAFE), *pairs, *triples]
+    assert found == ["", *COMPONENTS, " + ".join(_UNION), *pairs, *triples]
 
 
-@given(losses=st.permutations([float(j) for j in range(len(PIECES))]))
+@given(losses=st.permutations([float(j) for j in range(len(COMPONENTS))]))
 def test_no_candidate_combines_redundant_components(losses):
-    known = dict(zip(PIECES, losses, strict=True))
+    known = dict(zip(COMPONENTS, losses, strict=True))
     pairs = [pair for pair in searching().candidates(tried(known)) if len(pair) == 2]
     best = sorted(known, key=known.__getitem__)[:4]
     expected = [pair for pair in combinations(best, 2) if set(pair) not in ALIKE]
@@ -144,15 +150,15 @@ def test_no_candidate_combines_redundant_components(losses):
 
 @pytest.mark.parametrize(
     ("n_levels", "affordable"),
-    [((MOST_INDICATORS,), True), ((MOST_INDICATORS + 1,), False), ((150, 50), True), ((150, 51), False)],
+    [((_MOST_INDICATORS,), True), ((_MOST_INDICATORS + 1,), False), ((150, 50), True), ((150, 51), False)],
 )
 def test_indicators_are_for_few_levels(n_levels, affordable):
-    pieces = searching(n=400, n_levels=n_levels).pieces()
-    assert pieces == [name for name in PIECES if affordable or name != "one_hot"]
+    pieces = searching(n=400, n_levels=n_levels).components()
+    assert pieces == [name for name in COMPONENTS if affordable or name != "one_hot"]
 
 
 def test_without_covariates_only_components_of_target_and_level_are_tried():
-    pieces = searching(n_covariates=0).pieces()
+    pieces = searching(n_covariates=0).components()
     assert pieces == ["target", "mixed_model", "local_effect", "local_fit", "intercept", "one_hot"]
 
 
@@ -168,13 +174,13 @@ def test_all_candidates_are_tried_and_each_is_reported():
 @pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
 def test_columns_of_any_candidate_have_names_of_their_own(kind):
     search = searching(kind=kind)
-    rows, y = search.problem.rows, search.problem.y
+    rows, y = search.data.rows, search.data.y
     names = {
         name: search.encoder(name, covariates=[0, 1]).set_params(group=2).fit(rows, y).get_feature_names_out()
-        for name in PIECES
+        for name in COMPONENTS
     }
     assert all(len(found) == len(set(found)) > 0 for found in names.values())
-    for one, other in combinations(PIECES, 2):
+    for one, other in combinations(COMPONENTS, 2):
         assert not set(names[one]) & set(names[other]) or {one, other} in ALIKE
 
 
@@ -185,7 +191,7 @@ def test_columns_of_any_candidate_have_names_of_their_own(kind):
 def test_the_loss_of_a_class_is_its_log_loss_which_is_bounded_for_unseen_classes(kind):
     search = searching(kind=kind, estimator=LogisticRegression())
     train, test = search.folds[0]
-    X, y = search.problem.features, search.problem.y
+    X, y = search.data.features, search.data.y
     unseen = int(y.max()) + 1
     y[test[:4]] = unseen
     search.folds = [(train, test)]
@@ -223,7 +229,7 @@ def test_states_are_counted_once_without_the_target():
     X = rng.normal(size=(300, 2)) + 4 * (codes % 2)[:, None]
     rows, half = np.column_stack([X, codes]), (np.arange(150), np.arange(150, 300))
     for y in (rng.normal(size=300), codes % 2 + rng.normal(size=300)):
-        search = Search(Problem(X, rows, 2, y, "continuous", None), [half, half[::-1]], Ridge(), {}, 0)
+        search = ComponentSearch(ChoiceData(X, rows, 2, y, "continuous", None), [half, half[::-1]], Ridge(), {}, 0)
         assert search.encoder("states").n_states == "auto"
         search.try_out(("states",))
         found = search.encoder("states").n_states
@@ -294,30 +300,30 @@ def test_fewer_components_are_chosen_within_a_standard_error_of_the_smallest_los
 @pytest.mark.parametrize(
     ("safe", "chosen"),
     [
-        (6.0, SAFE),  # within two standard errors of the smallest
+        (6.0, _UNION),  # within two standard errors of the smallest
         (6.1, ("target",)),  # not
-        (4.8, SAFE),  # the smallest itself
+        (4.8, _UNION),  # the smallest itself
     ],
 )
 def test_the_default_combination_is_preferred_for_few_rows_unless_it_is_clearly_worse(safe, chosen):
     apart = np.tile([4.0, -4.0], 30)
-    known = {"drop": 9 + apart, "target": 5 + 0 * apart, " + ".join(SAFE): safe + apart}
+    known = {"drop": 9 + apart, "target": 5 + 0 * apart, " + ".join(_UNION): safe + apart}
     assert searching().best(tried(known)).candidate == chosen
 
 
-@pytest.mark.parametrize(("safe", "chosen"), [(6.6, SAFE), (6.8, ("target",))])
+@pytest.mark.parametrize(("safe", "chosen"), [(6.6, _UNION), (6.8, ("target",))])
 def test_the_default_combination_is_not_preferred_where_it_is_clearly_worse_than_dropping(safe, chosen):
     # The standard error of its difference to dropping is 9 / √60, about 1.16.
     apart = np.tile([9.0, -9.0], 30)
-    known = {"drop": 5.5 + 0 * apart, "target": 5 + 0 * apart, " + ".join(SAFE): safe + apart}
+    known = {"drop": 5.5 + 0 * apart, "target": 5 + 0 * apart, " + ".join(_UNION): safe + apart}
     assert searching().best(tried(known)).candidate == chosen
 
 
 def test_where_rows_are_many_no_candidate_is_preferred():
     search = searching(n=CHANCE_ROWS)
-    losses = {name: float(place) for place, name in enumerate(PIECES)}
-    assert SAFE not in [*search.candidates(tried(losses, CHANCE_ROWS))]
-    known = {"drop": 9.0, "target": 5.0, " + ".join(SAFE): 5.0}
+    losses = {name: float(place) for place, name in enumerate(COMPONENTS)}
+    assert _UNION not in [*search.candidates(tried(losses, CHANCE_ROWS))]
+    known = {"drop": 9.0, "target": 5.0, " + ".join(_UNION): 5.0}
     assert search.best(tried(known, CHANCE_ROWS)).candidate == ("target",)
 
 
