@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from sufrep._learners import log_losses, make_learner
+from sufrep._models import log_losses, make_learner
 from sufrep.encoders._candidates import (
     CHANCE_ROWS,
     MOST_INDICATORS,

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
-from sufrep._learners import make_learner
+from sufrep._models import make_learner
 from sufrep.encoders._contrasts import ContrastEncoder
 from sufrep.encoders._reading import check_length, read_group, read_table
 from sufrep.encoders._target import read_target, split_rows
