@@ -119,7 +119,7 @@ def import_package(package: str, purpose: str, extra: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        raise MissingDependencyError(package, purpose, extra) from error
+        raise MissingDependencyError(package.partition(".")[0], purpose, extra) from error
 
 
 class LabelledClassifier(ClassifierMixin, BaseEstimator):
