@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier, XGBRegressor
 
 from sufrep import MeansEncoder, compare, make_encoder
-from sufrep._compare._models import MODELS, LabelledClassifier
 from sufrep._compare._snippet import pipeline_code
+from sufrep._models import MODELS, LabelledClassifier
 from sufrep.encoders import METHODS
 
 
@@ -92,7 +92,7 @@ def test_the_code_of_every_encoder_makes_it_again(method):
     assert f"make_encoder({method!r}, ['town', ('town', 'street')]" in code
 
 
-def test_the_code_imports_what_it_uses_once_and_from_where_people_do():
+def test_the_code_imports_each_name_once_from_its_public_module():
     steps = make_pipeline(
         make_encoder("means", 0, use_target=True, cv=KFold(3)),
         make_pipeline(StandardScaler(), RandomForestClassifier(max_depth=2)),
@@ -105,7 +105,7 @@ def test_the_code_imports_what_it_uses_once_and_from_where_people_do():
             "from sklearn.preprocessing import StandardScaler",
             "from sufrep import make_encoder",
             "",
-            "# X and y are the table and the target that were compared",
+            "# X and y are the table and the target of the comparison",
             "model = make_pipeline(",
             "    make_encoder('means', 0, cv=KFold(n_splits=3, shuffle=False), use_target=True),",
             "    make_pipeline(StandardScaler(), RandomForestClassifier(max_depth=2)),",
@@ -115,7 +115,7 @@ def test_the_code_imports_what_it_uses_once_and_from_where_people_do():
     )
 
 
-def test_loading_stands_behind_the_imports():
+def test_loading_comes_after_the_imports():
     code = pipeline_code(
         make_pipeline(Ridge()), "import polars as pl\n\nX = pl.read_csv('x.csv')\ny = X['y']"
     )
@@ -136,7 +136,7 @@ def test_any_column_can_be_named_in_the_code(name):
     assert run(code, X, [1.0, 2, 3, 4]).predict(X).shape == (4,)
 
 
-def test_a_default_that_is_no_number_is_left_out():
+def test_a_default_of_nan_is_left_out():
     model = make_pipeline(make_encoder("means", 0), XGBRegressor(missing=np.nan, max_depth=3))
     assert "XGBRegressor(max_depth=3)" in pipeline_code(model)
     model = make_pipeline(make_encoder("means", 0), XGBRegressor(missing=-1.0))

@@ -1,7 +1,6 @@
-"""Runs: what is stored, what is left to do, and that processes, threads and Dask give the same records."""
+"""Runs: what is stored, what is left to do, and that processes and Dask give the same records."""
 
 from __future__ import annotations
-
 import json
 import sys
 import warnings
@@ -9,15 +8,24 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
-
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-
 from sufrep._paper import run
 from sufrep._paper.plan import EmpiricalPlan, EmpiricalTrial, Settings, SimulationPlan, SimulationTrial
 from sufrep._paper.run import run_plan, run_trial, versions
 from sufrep._paper.store import Store, trial_key
 from sufrep.errors import InvalidParameterError, MissingDependencyError, StoreError
+import signal
+from threading import Thread
+from sufrep._paper.run import _undisturbed
+import os
+import subprocess
+import time
+from collections import Counter
+from contextlib import contextmanager
+from sufrep._paper.plan import Settings, SimulationPlan
+from sufrep._paper.run import run_plan
+
 
 pytest.importorskip("xgboost", reason="the experiments need xgboost")
 
@@ -238,3 +246,152 @@ def test_dask_that_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatc
     expected = r"The backend 'dask' needs the package 'distributed'.*\n.*sufrep\[dask\]"
     with pytest.raises(MissingDependencyError, match=expected):
         run_plan(plan(), store(tmp_path), backend="dask")
+
+
+# Ctrl-C
+
+
+@pytest.fixture(autouse=True)
+def _usual_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def trial(steps: list[str], n_presses: int) -> None:
+    with _undisturbed():
+        for i in range(n_presses):
+            steps.append(f"press {i}")
+            signal.raise_signal(signal.SIGINT)
+        steps.append("end")
+
+
+def test_a_trial_ends_before_ctrl_c_is_heard():
+    steps: list[str] = []
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        trial(steps, n_presses=1)
+    assert steps == ["press 0", "end"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_pressed_twice_it_is_heard_at_once():
+    steps: list[str] = []
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        trial(steps, n_presses=2)
+    assert steps == ["press 0", "press 1"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_undisturbed_trial_leaves_the_handler_as_it_was():
+    trial([], n_presses=0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_run_that_ignores_ctrl_c_goes_on_ignoring_it():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    steps: list[str] = []
+    trial(steps, n_presses=1)
+    assert steps == ["press 0", "end"]
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_thread_which_cannot_choose_runs_as_well():
+    steps: list[str] = []
+    thread = Thread(target=trial, args=(steps, 0))
+    thread.start()
+    thread.join()
+    assert steps == ["end"]
+
+
+# Killed runs
+
+
+pytest.importorskip("xgboost", reason="the experiments need xgboost")
+pytest.importorskip("typer", reason="the command line needs typer")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills process groups, as POSIX knows them")
+
+METHODS = ("one_hot", "means", "low_rank", "mnl", "oracle", "bayes")
+SEEDS = range(3)
+N_TRIALS = len(SEEDS) * len(METHODS)
+# Jobs of a run, and after how many more lines of the file it is killed: before any trial, then among them.
+KILLS = ((2, 1), (1, 4), (2, 5))
+PATIENCE = 60.0
+
+
+def command(folder: Path, jobs: int) -> list[str]:
+    cell = ["--setups", "latent_linear", "--latent", "2", "--levels", "5", "--n", "200"]
+    rest = ["--methods", *METHODS, "--seeds", str(len(SEEDS)), "--jobs", str(jobs), "--store", str(folder)]
+    return [sys.executable, "-m", "sufrep.cli", "paper", "simulations", *cell, *rest]
+
+
+def finish(folder: Path, jobs: int) -> str:
+    """Run to the end; what was printed."""
+    done = subprocess.run(
+        command(folder, jobs), capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def started(folder: Path, jobs: int, scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run in a process group of its own, which is killed at the end whatever happens."""
+    environment = {**os.environ, "JOBLIB_TEMP_FOLDER": str(scratch)}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command(folder, jobs), start_new_session=True, env=environment, **quiet)
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        # What the killed workers could not give back.
+        for semaphore in Path("/dev/shm").glob(f"sem.loky-{process.pid}-*"):
+            semaphore.unlink()
+
+
+def n_lines(folder: Path) -> int:
+    path = Store(folder, "simulations").path
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def kill_after(folder: Path, jobs: int, n_new: int, scratch: Path) -> None:
+    """Start, wait until the file has so many more lines, kill -9 parent and workers."""
+    wanted = n_lines(folder) + n_new
+    with started(folder, jobs, scratch) as process:
+        give_up = time.monotonic() + PATIENCE
+        while n_lines(folder) < wanted:
+            assert process.poll() is None, "the run ended before it could be killed"
+            assert time.monotonic() < give_up, "the run stores nothing"
+            time.sleep(0.005)
+
+
+def results(folder: Path) -> list[str]:
+    """All records but for the time that they took, byte for byte."""
+    return [json.dumps({**one, "seconds": None}) for one in Store(folder, "simulations").records()]
+
+
+def test_a_run_killed_at_several_moments_ends_with_the_records_of_one_that_was_not(tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    for jobs, n_new in KILLS:
+        kill_after(killed, jobs, n_new, tmp_path)
+        assert 0 <= len(results(killed)) < N_TRIALS
+    n_before = len(results(killed))
+    assert n_before > 0
+
+    said = finish(killed, jobs=1)
+    assert f"{n_before} of {N_TRIALS} trials are already in" in said
+    assert f"\n{N_TRIALS - n_before} trial(s) run" in said
+    assert len(Store(killed, "simulations").runs()) == len(KILLS) + 1
+
+    plan = SimulationPlan(
+        ("latent_linear",), (2,), (5,), methods=METHODS, seeds=SEEDS, settings=Settings(n=200)
+    )
+    assert run_plan(plan, Store(whole, "simulations")) == N_TRIALS
+    assert results(killed) == results(whole)
+    keys = Counter(trial_key(one) for one in Store(killed, "simulations").records())
+    assert len(keys) == N_TRIALS
+    assert set(keys.values()) == {1}
+
+    before = Store(killed, "simulations").path.read_bytes()
+    assert "\n0 trial(s) run" in finish(killed, jobs=2)
+    assert Store(killed, "simulations").path.read_bytes() == before

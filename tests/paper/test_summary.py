@@ -1,10 +1,8 @@
-"""Improvements over one-hot against pandas, intervals and tests against scipy and against formulas."""
+"""Improvements, benchmark results and published numbers, against formulas written out."""
 
 from __future__ import annotations
-
 import math
 from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
-
 from sufrep._paper.published import published_improvements, published_tables
 from sufrep._paper.summary import (
     BUG_SUFFIX,
@@ -21,6 +18,21 @@ from sufrep._paper.summary import (
     simulated_improvements,
 )
 from sufrep._statistics import paired_p_values
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from sufrep._paper import run
+from sufrep._paper.benchmark import benchmark_results, benchmark_tables, judgements, paired_difference
+from sufrep._paper.methods import Result
+from sufrep._paper.plan import BenchmarkPlan, EmpiricalTrial, Settings
+from sufrep._paper.run import run_plan, run_trial
+from sufrep._paper.store import Store
+from sufrep.errors import DataNotFoundError, MissingDependencyError
+import csv
+from sufrep._paper.published import PUBLISHED_METHODS, published_improvements, published_tables
+from sufrep._simulate import SETUPS
+
 
 law = settings(deadline=None, max_examples=100)
 # Far enough apart that a variance of zero is no rounding error.
@@ -184,3 +196,395 @@ def test_a_data_set_that_the_paper_has_not_has_no_published_numbers():
     records = [crossvalidated(1.0, method, 0, dataset="ames_full") for method in ("one_hot", "means")]
     (one,) = empirical_improvements(records, n_folds=4)
     assert (one.published_percent, one.published_p) == (None, None)
+
+
+# The benchmark
+
+
+Record = dict[str, Any]
+
+
+def folds(entry: str, errors: list[float | None], dataset: str = "ames", **changes: Any) -> list[Record]:
+    """Records of an entry, a fold for each error; None is a failure. The fold f took f + 1 seconds."""
+    native = entry in ("xgboost_native", "gpboost")
+    names = {"model": entry, "method": "native"} if native else {"model": "xgboost", "method": entry}
+    rest = {"dataset": dataset, "seed": 0, "k_index_bug": False, **names, **changes}
+    return [
+        {
+            **rest,
+            "fold": fold,
+            "mse": mse,
+            "failure": None if mse else "ValueError: no",
+            "seconds": fold + 1.0,
+        }
+        for fold, mse in enumerate(errors)
+    ]
+
+
+AMES = [
+    *folds("one_hot", [10.0, 12.0, 14.0, 12.0]),
+    *folds("sufficient", [9.0, 11.0, 12.0, 10.0]),
+    *folds("glmm", [8.0, 12.0, 12.0, 9.0]),
+    *folds("xgboost_native", [10.0, 10.0, 13.0, 13.0]),
+]
+PAKISTAN = [
+    *folds("xgboost_native", [4.0, None], "pakistan"),
+    *folds("glmm", [3.0, 5.0], "pakistan"),
+    *folds("one_hot", [4.0, 6.0], "pakistan"),
+    *folds("sufficient", [2.0, 4.0], "pakistan"),
+]
+KING_COUNTY = [
+    *folds("sufficient", [3.0, 3.5], "king_county"),
+    *folds("one_hot", [2.0, 2.0], "king_county"),
+]
+RECORDS = AMES + KING_COUNTY + PAKISTAN
+
+
+# Numbers
+
+
+def test_means_ranks_and_differences_to_the_best_by_hand():
+    found = {item.entry: item for item in benchmark_results(AMES)}
+    assert {name: (item.mse, item.rank) for name, item in found.items()} == {
+        "one_hot": (12.0, 4),
+        "sufficient": (10.5, 2),
+        "glmm": (10.25, 1),
+        "xgboost_native": (11.5, 3),
+    }
+    assert found["sufficient"].percent == 87.5
+    # Differences 1, −1, 0, 1 to the best, with variance 2.75 / 3.
+    assert found["sufficient"].difference == 0.25
+    assert found["sufficient"].standard_error == pytest.approx(math.sqrt(2.75 / 3 / 4))
+    assert found["sufficient"].percent_error == pytest.approx(100 * math.sqrt(2.75 / 3 / 4) / 12)
+    # 2, −2, 1, 4: variance 6.25, so the error is 2.5 / 2.
+    assert (found["xgboost_native"].difference, found["xgboost_native"].standard_error) == (1.25, 1.25)
+    assert (found["glmm"].difference, found["glmm"].standard_error) == (0.0, 0.0)
+    assert {item.seconds for item in found.values()} == {2.5}
+    assert {item.n_folds for item in found.values()} == {4}
+
+
+def test_results_are_those_that_pandas_and_scipy_find():
+    rng = np.random.default_rng(0)
+    names = ["one_hot", "sufficient", "drop", "gpboost"]
+    errors = pd.DataFrame(rng.uniform(1, 3, (5, 4)), columns=names)
+    records = [record for name in names for record in folds(name, errors[name].tolist())]
+    best = errors.mean().idxmin()
+    for item in benchmark_results(records[::-1]):
+        assert item.rank == errors.mean().rank()[item.entry]
+        assert item.percent == pytest.approx(100 * errors[item.entry].mean() / errors["one_hot"].mean())
+        assert item.difference == pytest.approx((errors[item.entry] - errors[best]).mean())
+        assert item.standard_error == pytest.approx(stats.sem(errors[item.entry] - errors[best]))
+
+
+def test_our_entry_is_judged_beside_the_best_other_one():
+    pakistan, ames, king_county = judgements(RECORDS)
+    assert (pakistan.rank, pakistan.n_ranked, pakistan.other) == (1, 3, "glmm")
+    assert (pakistan.percent, pakistan.percent_error, pakistan.verdict) == (-25.0, 0.0, "first")
+    assert (ames.rank, ames.n_ranked, ames.other) == (2, 4, "glmm")
+    assert ames.percent == pytest.approx(100 * 0.25 / 10.25)
+    assert ames.percent_error == pytest.approx(100 * math.sqrt(2.75 / 3 / 4) / 10.25)
+    assert ames.verdict == "within one standard error"
+    # 1 and 1.5 above 2: 62.5 % ± 12.5 %.
+    assert (king_county.rank, king_county.other, king_county.verdict) == (2, "one_hot", "behind")
+    assert (king_county.percent, king_county.percent_error) == pytest.approx((62.5, 12.5))
+
+
+def test_one_fold_that_failed_fails_the_entry_and_takes_no_rank_from_others():
+    found = {item.entry: item for item in benchmark_results(PAKISTAN)}
+    failed = found.pop("xgboost_native")
+    assert failed.rank is None
+    assert math.isnan(failed.mse)
+    assert {name: item.rank for name, item in found.items()} == {"sufficient": 1, "glmm": 2, "one_hot": 3}
+
+
+def test_entries_that_have_not_run_in_all_folds_are_left_out():
+    records = [record for record in AMES if (record["method"], record["fold"]) != ("glmm", 2)]
+    assert {item.entry for item in benchmark_results(records)} == {"one_hot", "sufficient", "xgboost_native"}
+    (judged,) = judgements(records)
+    assert (judged.rank, judged.other) == (1, "xgboost_native")
+
+
+def test_a_fold_without_an_error_of_one_hot_does_not_count():
+    records = folds("one_hot", [4.0, None, 4.0]) + folds("drop", [2.0, 99.0, 4.0])
+    one_hot, drop = benchmark_results(records)
+    assert (one_hot.mse, drop.mse, drop.n_folds) == (4.0, 3.0, 2)
+
+
+@pytest.mark.parametrize(
+    "records", [[], folds("sufficient", [1.0, 2.0]), folds("one_hot", [None]) + folds("drop", [1.0])]
+)
+def test_without_one_hot_there_is_nothing_to_compare(records):
+    assert benchmark_results(records) == judgements(records) == benchmark_tables(records) == []
+
+
+def test_repetitions_are_folds_too_and_are_paired():
+    records = folds("one_hot", [4.0, 6.0]) + folds("one_hot", [5.0, 5.0], seed=1)
+    records += folds("drop", [5.0, 7.0], seed=1) + folds("drop", [5.0, 7.0])
+    drop = benchmark_results(records)[1]
+    assert (drop.n_folds, drop.difference) == (4, 1.0)
+    assert drop.standard_error == pytest.approx(stats.sem([1, 1, 0, 2]))
+
+
+def test_other_models_and_the_slip_are_entries_of_their_own():
+    records = folds("one_hot", [2.0]) + folds("one_hot", [1.0], model="forest")
+    records += folds("low_rank", [3.0], k_index_bug=True)
+    assert [(item.entry, item.rank) for item in benchmark_results(records)] == [
+        ("one_hot", 2),
+        ("one_hot (forest)", 1),
+        ("low_rank (k index)", 3),
+    ]
+
+
+def test_equal_means_share_a_rank():
+    records = folds("one_hot", [4.0, 2.0]) + folds("sufficient", [2.0, 4.0]) + folds("drop", [9.0, 9.0])
+    assert [item.rank for item in benchmark_results(records)] == [1, 1, 3]
+    assert judgements(records)[0].verdict == "first"
+
+
+def test_a_paired_difference_of_one_fold_has_no_error():
+    difference, error = paired_difference(np.array([3.0]), np.array([1.0]))
+    assert difference == 2.0
+    assert math.isnan(error)
+
+
+# Tables
+
+
+def test_the_tables_by_hand():
+    errors, ours, seconds = benchmark_tables(RECORDS)
+    assert errors.render("text") == (
+        "Benchmark: MSE in percent of that of one_hot\n"
+        "                pakistan     ames         king_county\n"
+        "--------------  -----------  -----------  ------------\n"
+        "sufficient      60.0 *       87.5 ± 4.0   162.5 ± 12.5\n"
+        "one_hot         100.0 ± 0.0  100.0 ± 5.2  100.0 *\n"
+        "glmm            80.0 ± 0.0   85.4 *\n"
+        "xgboost_native  failed       95.8 ± 10.4\n"
+        "Means over 2 or 4 folds; methods are used with xgboost.\n"
+        "± is the standard error of the paired difference to the best entry, which is marked with *.\n"
+    )
+    assert ours.render("text") == (
+        "Benchmark: sufficient beside the best other entry, difference of the MSE in percent\n"
+        "data set     rank    best other  difference    verdict\n"
+        "-----------  ------  ----------  ------------  -------------------------\n"
+        "pakistan     1 of 3  glmm        -25.0 ± 0.0   first\n"
+        "ames         2 of 4  glmm        +2.4 ± 4.7    within one standard error\n"
+        "king_county  2 of 2  one_hot     +62.5 ± 12.5  behind\n"
+        "Of 3 data sets: first 1, within one standard error 1, behind 1.\n"
+    )
+    assert seconds.render("text") == (
+        "Benchmark: median seconds a fold\n"
+        "                pakistan  ames  king_county\n"
+        "--------------  --------  ----  -----------\n"
+        "sufficient      1.50      2.50  1.50\n"
+        "one_hot         1.50      2.50  1.50\n"
+        "glmm            1.50      2.50\n"
+        "xgboost_native  failed    2.50\n"
+    )
+
+
+def test_our_own_failure_is_said_and_counted():
+    records = folds("one_hot", [1.0, 2.0]) + folds("sufficient", [None, 1.0])
+    ours = benchmark_tables(records)[1]
+    assert ours.rows == (("ames", "", "one_hot", "", "failed"),)
+    assert ours.notes == ("Of 1 data sets: first 0, within one standard error 0, behind 0, failed 1.",)
+
+
+def test_one_fold_has_no_standard_error_and_is_behind_when_it_is_worse():
+    errors, ours, _ = benchmark_tables(folds("one_hot", [1.0]) + folds("sufficient", [2.0]))
+    assert errors.rows == (("sufficient", "200.0"), ("one_hot", "100.0 *"))
+    assert ours.rows == (("ames", "2 of 2", "one_hot", "+100.0", "behind"),)
+
+
+def test_without_our_encoder_there_is_no_table_about_it():
+    titles = [table.title for table in benchmark_tables(folds("one_hot", [1.0]) + folds("drop", [2.0]))]
+    assert titles == ["Benchmark: MSE in percent of that of one_hot", "Benchmark: median seconds a fold"]
+
+
+def test_the_whole_benchmark_fits_on_a_page():
+    plan = BenchmarkPlan(methods=("one_hot", "target_encoder", "james_stein", "catboost_encoder", "glmm"))
+    records = [
+        record
+        for dataset in plan.datasets
+        for name in (*plan.methods, *plan.models[1:])
+        for record in folds(name, [8.0, 9.0, 10.0, 11.0, 12.5 + len(name)], dataset)
+    ]
+    for table in benchmark_tables(records):
+        assert len(table.header) == 9
+        assert max(len(line) for line in table.render("text").splitlines()) <= 140
+
+
+# Runs
+
+
+def ames(folder: Path, *, constant: bool = False) -> Settings:
+    """Settings for 60 made houses of three neighbourhoods."""
+    header = "Id,LotArea,Alley,Neighborhood,GarageYrBlt,GarageQual,PoolQC,SalePrice"
+    rows = [
+        f"{i},{i % 7},NA,{'abc'[i % 3]},2000,TA,NA,{1000 if constant else 1000 + i % 11}" for i in range(60)
+    ]
+    (folder / "ames_kaggle.csv").write_text("\n".join([header, *rows]) + "\n")
+    return Settings(data_dir=str(folder), n_folds=2)
+
+
+def small(settings: Settings, **changes: Any) -> BenchmarkPlan:
+    names: dict[str, Any] = {"models": ("xgboost", "catboost_native"), "methods": ("one_hot", "james_stein")}
+    return BenchmarkPlan(("ames",), settings=settings, **{**names, **changes})
+
+
+def results(store: Store) -> list[str]:
+    return [json.dumps({**one, "seconds": None}) for one in store.records()]
+
+
+def test_a_peer_that_fails_is_recorded_and_the_others_go_on(tmp_path):
+    pytest.importorskip("catboost", reason="the peers are in the extra 'peers'")
+    store = Store(tmp_path / "store", "benchmark")
+    assert run_plan(small(ames(tmp_path, constant=True)), store) == 6
+    failed = [record for record in store.records() if record["failure"]]
+    assert [(record["model"], record["fold"]) for record in failed] == [
+        ("catboost_native", 0),
+        ("catboost_native", 1),
+    ]
+    assert failed[0]["failure"].startswith("CatBoostError: ")
+    assert failed[0]["failure"].endswith("All train targets are equal")
+    assert (failed[0]["mse"], failed[0]["n_columns"]) == (None, None)
+    others = [record for record in store.records() if not record["failure"]]
+    assert [record["mse"] for record in others] == pytest.approx([0.0] * 4, abs=1e-6)
+    assert all(list(record) == list(failed[0]) for record in others)
+    # A failure is a result: it is not run again.
+    assert run_plan(small(ames(tmp_path, constant=True)), store) == 0
+
+
+def test_a_benchmark_that_was_interrupted_goes_on_where_it_was(tmp_path):
+    pytest.importorskip("catboost", reason="the peers are in the extra 'peers'")
+    plan = small(ames(tmp_path))
+    first, whole = Store(tmp_path / "a", "benchmark"), Store(tmp_path / "b", "benchmark")
+    told: list[Record] = []
+
+    def on_finished(record: Record) -> None:
+        told.append(record)
+        if len(told) == 3:
+            raise KeyboardInterrupt("stop")
+
+    with pytest.raises(KeyboardInterrupt, match="stop"):
+        run_plan(plan, first, on_finished=on_finished)
+    assert run_plan(plan, first) == 3
+    assert run_plan(plan, whole) == 6
+    assert results(first) == results(whole)
+    assert {record["failure"] for record in whole.records()} == {None}
+
+
+def test_a_missing_package_ends_the_benchmark_and_is_not_recorded(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "category_encoders", None)
+    store = Store(tmp_path / "store", "benchmark")
+    with pytest.raises(MissingDependencyError, match=r"sufrep\[peers\]"):
+        run_plan(small(ames(tmp_path)), store)
+    assert [record["method"] for record in store.records()] == ["one_hot"]
+
+
+def test_missing_data_end_the_benchmark(tmp_path):
+    with pytest.raises(DataNotFoundError, match=r"ames_kaggle\.csv"):
+        run_plan(small(Settings(data_dir=str(tmp_path), n_folds=2)), Store(tmp_path / "store", "benchmark"))
+
+
+TRIAL = EmpiricalTrial("ames", "xgboost", "one_hot", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "recorded"),
+    [
+        (ValueError("of several\n  lines"), "ValueError: of several lines"),
+        (MemoryError("8 GB"), "MemoryError: 8 GB"),
+        (RuntimeError("x" * 999), "RuntimeError: " + "x" * 186),
+    ],
+)
+def test_a_failure_is_told_in_one_line_of_at_most_200_letters(tmp_path, monkeypatch, failure, recorded):
+    def evaluate(*_: Any, **__: Any) -> Any:
+        raise failure
+
+    monkeypatch.setattr(run, "evaluate", evaluate)
+    settings = ames(tmp_path)
+    record = run_trial(TRIAL, settings, keep_failures=True)
+    assert record["failure"] == recorded
+    with pytest.raises(type(failure), match=str(failure)):
+        run_trial(TRIAL, settings)
+
+
+def test_predictions_that_are_no_numbers_are_a_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "evaluate", lambda *_, **__: Result(math.nan))
+    record = run_trial(TRIAL, ames(tmp_path), keep_failures=True)
+    assert (record["mse"], record["failure"]) == (None, "ValueError: the error is nan")
+
+
+def test_the_records_of_other_experiments_know_no_failure(tmp_path):
+    record = run_trial(replace(TRIAL, method="drop"), ames(tmp_path))
+    assert list(record)[-5:] == ["mse", "n_columns", "k", "alpha", "seconds"]
+
+
+# Published numbers
+
+
+# The sources call the forest by another name.
+MODELS = {"regression_forest": "forest", "xgboost": "xgboost"}
+
+
+def source(name: str) -> list[dict[str, str]]:
+    path = Path(__file__).parents[3] / "shared" / "paper" / name
+    if not path.is_file():
+        pytest.skip(f"the numbers as first written down are not at {path}")
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_figures_have_four_bars_in_twelve_cells_for_two_models():
+    bars = published_improvements()
+    assert len(bars) == 2 * 12 * 4
+    assert set(bars) == {
+        (model, (setup, n_latent, levels), method)
+        for model in MODELS.values()
+        for setup in SETUPS
+        for n_latent in (2, 10)
+        for levels in (50, 100)
+        for method in PUBLISHED_METHODS
+    }
+    assert all(-0.5 < bar < 0.5 for bar in bars.values())
+
+
+def test_the_tables_have_four_methods_on_three_data_sets_for_two_models():
+    cells = published_tables()
+    assert len(cells) == 2 * 3 * 4
+    assert {dataset for _, dataset, _ in cells} == {"pakistan", "ames", "king_county"}
+    for cell in cells.values():
+        assert set(cell) == {"improvement_percent", "p_value"}
+        assert 0 < cell["p_value"] < 1
+
+
+def test_bars_are_those_of_the_source():
+    expected = {
+        (
+            MODELS[row["model"]],
+            (row["setup"], int(row["n_latent"]), int(row["levels_per_latent"])),
+            method,
+        ): float(row[method])
+        for row in source("published_simulations.csv")
+        for method in PUBLISHED_METHODS
+    }
+    assert published_improvements() == expected
+
+
+def test_tables_are_those_of_the_source():
+    rows = source("published_empirical.csv")
+    found = published_tables()
+    assert len(rows) * len(PUBLISHED_METHODS) == sum(map(len, found.values()))
+    for row in rows:
+        for method in PUBLISHED_METHODS:
+            cell = found[MODELS[row["model"]], row["dataset"], method]
+            assert cell[row["statistic"]] == float(row[method])
+
+
+def test_two_numbers_of_the_paper_stand_where_they_should():
+    assert published_improvements()["forest", ("global_linear", 10, 100), "means"] == 0.341
+    assert published_tables()["xgboost", "king_county", "low_rank"] == {
+        "improvement_percent": -3.243,
+        "p_value": 0.62293,
+    }

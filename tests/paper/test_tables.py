@@ -1,22 +1,21 @@
-"""The paper's tables: exact text of small ones, published values beside ours, and widths for a page."""
+"""Tables, cell by cell, and how they are rendered."""
 
 from __future__ import annotations
-
 import math
 import re
 from pathlib import Path
 from typing import Any
-
 import numpy as np
 import pytest
 from scipy import stats
-
 from sufrep._paper.benchmark import benchmark_tables
 from sufrep._paper.plan import PAPER_METHODS, REFERENCES
 from sufrep._paper.published import published_improvements
 from sufrep._paper.store import Store
 from sufrep._paper.tables import all_tables, empirical_tables, recovery_tables, simulation_tables
 from sufrep.errors import StoreError
+from sufrep._paper.rendering import Table
+
 
 Record = dict[str, Any]
 
@@ -251,3 +250,57 @@ def test_a_store_without_anything_to_compare_is_a_clear_error(tmp_path, method):
     text = rf"store '{re.escape(str(tmp_path))}' holds no results that can be compared with one_hot"
     with pytest.raises(StoreError, match=text + r".\nHint: run `sufrep paper simulations`, `empirical` or"):
         all_tables(tmp_path)
+
+
+# Rendering
+
+
+SMALL = Table("A title", ("setup", "one_two"), (("a", "1.0 ± 0.5"), ("longer", "2 %")), ("A note.",))
+
+
+def test_text_stands_in_columns():
+    assert SMALL.render("text") == (
+        "A title\nsetup   one_two\n------  ---------\na       1.0 ± 0.5\nlonger  2 %\nA note.\n"
+    )
+
+
+def test_markdown_is_a_table_between_empty_lines():
+    assert SMALL.render("markdown") == (
+        "**A title**\n\n| setup | one_two |\n| --- | --- |\n| a | 1.0 ± 0.5 |\n| longer | 2 % |\n\nA note.\n"
+    )
+
+
+def test_latex_is_a_whole_float_with_its_specials_escaped():
+    assert SMALL.render("latex") == (
+        "\\begin{table}\n"
+        "\\centering\n"
+        "\\begin{tabular}{ll}\n"
+        "\\hline\n"
+        "setup & one\\_two \\\\\n"
+        "\\hline\n"
+        "a & 1.0 $\\pm$ 0.5 \\\\\n"
+        "longer & 2 \\% \\\\\n"
+        "\\hline\n"
+        "\\end{tabular}\n"
+        "\\caption{A title. A note.}\n"
+        "\\end{table}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "escaped"),
+    [
+        ("_", r"\_"),
+        ("%", r"\%"),
+        ("&", r"\&"),
+        ("#", r"\#"),
+        ("$", r"\$"),
+        ("{}", r"\{\}"),
+        ("±", r"$\pm$"),
+        ("\\", r"\textbackslash{}"),
+        ("~", r"\textasciitilde{}"),
+        ("^", r"\textasciicircum{}"),
+    ],
+)
+def test_every_special_of_latex_is_escaped_once(plain, escaped):
+    assert f"x{escaped}y & b" in Table("", ("", ""), ((f"x{plain}y", "b"),)).render("latex")
