@@ -86,7 +86,7 @@ def test_the_results_are_those_of_python(sufrep, table):
         rows.drop("price"), rows["price"], group="zipcode", methods=methods, models="linear", cv=2
     ).to_dict()
     printed = json.loads(result.out)
-    for part in ("results", "outcomes"):
+    for part in ("results", "fold_scores"):
         found[part], printed[part] = (
             [without_seconds(row) for row in half[part]] for half in (found, printed)
         )
@@ -98,7 +98,7 @@ def test_a_table_and_a_verdict_are_printed(sufrep, numbers):
     lines = result.out.splitlines()
     assert lines[0].split()[:5] == ["method", "model", "mean", "squared", "error"]
     assert [line.split()[0] for line in lines[1:4]] == ["one_hot", "means", "drop"]
-    assert "Represent zipcode by one_hot: with linear it predicts price best." in lines
+    assert "Encode zipcode with ContrastEncoder (one_hot): with linear, it predicts price best." in lines
     assert "\x1b" not in result.out
 
 
@@ -150,7 +150,7 @@ def test_names_that_try_to_be_more_than_text_are_text_in_the_report(sufrep, tmp_
     report = tmp_path / "report.html"
     result = sufrep(f"compare {path} --target '{attack} price' --group '{attack}' {FAST} --html {report}")
     assert result.code == 0, result.err
-    assert f"Represent {attack} by" in result.out
+    assert f"Encode {attack} with" in result.out
     assert attack not in report.read_text("utf-8")
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in report.read_text("utf-8")
 
@@ -220,7 +220,7 @@ def test_every_kind_of_target_is_compared(sufrep, table, options, task):
 
 def test_a_guess_of_the_task_is_told(sufrep, table):
     result = sufrep(f"compare {table} --target rating --group zipcode {FAST} --covariates sqft")
-    assert "Note: The target has 5 whole values and was taken for classes" in result.out
+    assert "Note: The target has 5 distinct integers, which are treated as classes" in result.out
 
 
 # The demonstration
@@ -238,7 +238,7 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     result = sufrep(f"demo --html {report} --jobs 1 --seed 3")
     assert result.code == 0, result.err
     assert "sufrep: 3,000 simulated rows, 100 levels that act through 5 hidden states" in result.err
-    assert "Represent group by" in result.out
+    assert "Encode group with" in result.out
     place: dict[str, Any] = {}
     exec(code_in(report), place)
     assert place["model"].predict(place["X"]).shape == (3_000,)

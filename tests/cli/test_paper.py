@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import typer
 
-from sufrep._paper.peers import ENCODINGS
+from sufrep._paper.models import PEER_ENCODINGS
 from sufrep._paper.plan import BenchmarkPlan, EmpiricalPlan
 from sufrep._paper.store import Store
 from sufrep._paper.tables import all_tables
@@ -85,7 +85,7 @@ def test_any_number_of_trees_from_4_makes_a_forest(sufrep, tmp_path):
     assert result.code == 0
 
 
-def test_the_slip_of_the_authors_is_a_variant_of_the_methods_that_choose_k(sufrep, tmp_path):
+def test_the_bug_of_the_authors_is_a_variant_of_the_methods_that_choose_k(sufrep, tmp_path):
     options = (
         "--setups latent_linear --latent 2 --levels 5 --n 300 --seeds 1 --jobs 1 --models sklearn_forest"
     )
@@ -182,7 +182,7 @@ def test_a_benchmark_counts_its_seeds_from_the_first_and_tells_what_failed(
     def fails(seed: int) -> Any:
         raise RuntimeError(f"no [luck] with seed {seed}")
 
-    monkeypatch.setitem(ENCODINGS, "glmm", fails)
+    monkeypatch.setitem(PEER_ENCODINGS, "glmm", fails)
     names = "--datasets king_county --models xgboost --methods glmm --seeds 1 --first-seed 6 --jobs 1"
     result = sufrep(f"paper benchmark --data-dir {data} {names} --store {tmp_path}")
     failed = [

@@ -1,29 +1,41 @@
 """Models and encodings of peers: their settings, and that they match their own libraries."""
 
 from __future__ import annotations
+
 import math
-import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sufrep._paper import models
-from sufrep._paper.models import MODELS, NATIVE_MODELS, TAKES_SPARSE, XGBOOST, grf_features, make_model
-from sufrep.errors import InvalidParameterError, MissingDependencyError
 import subprocess
 import sys
 import warnings
 from functools import cache
 from typing import Any
-import pandas as pd
-from sufrep._paper.methods import Learner, evaluate
-from sufrep._paper.models import NATIVE, XGBOOST, make_model
-from sufrep._paper.peers import DEPTH, ENCODINGS, LEARNING_RATE, PEER_MODELS, ROUNDS, peer_columns
-from sufrep._paper.samples import Sample
-from sufrep.errors import MissingDependencyError
 
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sufrep._paper.methods import ModelSettings, evaluate
+from sufrep._paper.models import (
+    DEPTH,
+    LEARNING_RATE,
+    MODELS,
+    NATIVE,
+    NATIVE_MODELS,
+    PEER_ENCODINGS,
+    PEER_MODELS,
+    ROUNDS,
+    TAKES_SPARSE,
+    XGBOOST,
+    grf_features,
+    make_model,
+    peer_columns,
+)
+from sufrep._paper.samples import TrialData
+from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 PACKAGES = {"forest": "econml", "sklearn_forest": "sklearn", "xgboost": "xgboost"}
-# The others read a column of levels by themselves; those of other libraries are in test_peers.py.
+# The others read a column of levels by themselves; those of other libraries are tested below.
 ENCODED = [name for name in MODELS if name not in NATIVE_MODELS]
 
 
@@ -88,7 +100,7 @@ def test_boosted_trees_have_the_settings_that_the_store_records():
 
 
 @pytest.mark.parametrize("name", sorted(TAKES_SPARSE))
-def test_models_that_are_said_to_take_sparse_rows_do(name):
+def test_models_listed_as_taking_sparse_rows_do(name):
     from scipy import sparse
 
     X, y = rows()
@@ -96,7 +108,7 @@ def test_models_that_are_said_to_take_sparse_rows_do(name):
     assert np.isfinite(prediction).all()
 
 
-def test_an_unknown_model_is_named_beside_those_that_are_known():
+def test_an_unknown_model_raises_with_the_known_ones():
     expected = r"model is 'lasso'\.\nHint: model is one of forest, sklearn_forest, xgboost"
     with pytest.raises(InvalidParameterError, match=expected):
         make_model("lasso", n_columns=1, n_trees=4, seed=0)
@@ -111,15 +123,10 @@ def test_an_unknown_model_is_named_beside_those_that_are_known():
     ],
 )
 def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch, name, package, extra):
-    monkeypatch.setattr(models, "find_spec", lambda package: None)  # noqa: ARG005
+    monkeypatch.setitem(sys.modules, {"econml": "econml.grf"}.get(package, package), None)
     expected = rf"The model '{name}' needs the package '{package}'.*\n.*sufrep\[{extra}\]"
     with pytest.raises(MissingDependencyError, match=expected):
         make_model(name, n_columns=1, n_trees=4, seed=0)
-
-
-def test_a_forest_of_scikit_learn_needs_no_further_package(monkeypatch):
-    monkeypatch.setattr(models, "find_spec", lambda package: None)  # noqa: ARG005
-    assert make_model("sklearn_forest", n_columns=1, n_trees=4, seed=0).n_estimators == 4
 
 
 def test_the_formula_of_lemma_one_reads_the_column_after_the_covariates():
@@ -129,37 +136,46 @@ def test_the_formula_of_lemma_one_reads_the_column_after_the_covariates():
 # Peers
 
 
-for package in ("xgboost", "lightgbm", "catboost", "gpboost", "category_encoders"):
-    pytest.importorskip(package, reason="the peers are in the extra 'peers'")
+PEERS = ("xgboost", "lightgbm", "catboost", "gpboost", "category_encoders")
 
-MODELS = ("xgboost_native", *PEER_MODELS)
+READERS = ("xgboost_native", *PEER_MODELS)
 UNSEEN = 99
 
 
 @cache
-def rows() -> Sample:
+def peer_data() -> TrialData:
     """600 rows of 30 levels, each with an effect on y; some covariates are missing. The last are tested."""
+    for package in PEERS:
+        pytest.importorskip(package, reason="the peers are in the extra 'peers'")
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 30, 600)
     X = rng.normal(size=(600, 3))
     y = 2 * X[:, 0] + rng.normal(size=30)[codes] + 10 + rng.normal(size=600) / 5
     X[rng.random(X.shape) < 0.05] = np.nan
-    return Sample(X, codes, y, test=np.arange(600) >= 450)
+    return TrialData(X, codes, y, test=np.arange(600) >= 450)
 
 
 def columns(method: str, seed: int = 0, new: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    sample = rows()
+    sample = peer_data()
     train = ~sample.test
     new = sample.codes[sample.test] if new is None else new
     return peer_columns(method, sample.codes[train], sample.y[train], new, seed)
 
 
-def predicted(name: str, table: np.ndarray, seed: int = 0, y: np.ndarray | None = None) -> np.ndarray:
-    """Predictions of a model that was fitted to the training rows."""
-    sample = rows()
+@cache
+def fitted(name: str, seed: int = 0) -> Any:
+    """A model fitted to the training rows, once for all tests."""
+    return fit(name, seed, peer_data().y)
+
+
+def fit(name: str, seed: int, y: np.ndarray) -> Any:
+    sample = peer_data()
     model = make_model(name, n_columns=3, n_trees=0, seed=seed)
-    model.fit(sample.table[~sample.test], (sample.y if y is None else y)[~sample.test])
-    return np.asarray(model.predict(table))
+    return model.fit(sample.table[~sample.test], y[~sample.test])
+
+
+def predicted(name: str, table: np.ndarray) -> np.ndarray:
+    return np.asarray(fitted(name).predict(table))
 
 
 # Encodings
@@ -168,7 +184,7 @@ def predicted(name: str, table: np.ndarray, seed: int = 0, y: np.ndarray | None 
 def test_the_target_encoder_is_scikit_learn_s_with_its_own_cross_fitting():
     from sklearn.model_selection import KFold
 
-    sample = rows()
+    sample = peer_data()
     codes, y = sample.codes[~sample.test], sample.y[~sample.test]
     train, test = columns("target_encoder", seed=7)
     # In training: the same encoder, fitted to the other four folds.
@@ -184,7 +200,7 @@ def test_the_target_encoder_is_scikit_learn_s_with_its_own_cross_fitting():
 
 
 def test_the_catboost_encoder_takes_the_rows_before_in_a_random_order():
-    sample = rows()
+    sample = peer_data()
     codes, y = sample.codes[~sample.test], sample.y[~sample.test]
     train, test = columns("catboost_encoder", seed=3)
     sums, counts = np.zeros(30), np.zeros(30)
@@ -203,7 +219,7 @@ def test_the_catboost_encoder_takes_the_rows_before_in_a_random_order():
 def test_other_encodings_are_those_of_category_encoders_for_levels_that_are_text(method, name, options):
     import category_encoders
 
-    sample = rows()
+    sample = peer_data()
     levels = pd.DataFrame({"level": [f"level {code}" for code in sample.codes]})
     encoder = getattr(category_encoders, name)(cols=["level"], **options)
     with warnings.catch_warnings():
@@ -218,16 +234,16 @@ def test_other_encodings_are_those_of_category_encoders_for_levels_that_are_text
 def test_the_mixed_model_gives_the_random_effects_of_statsmodels():
     from statsmodels.regression.mixed_linear_model import MixedLM
 
-    sample = rows()
+    sample = peer_data()
     train = ~sample.test
     fitted = MixedLM(sample.y[train], np.ones((450, 1)), groups=sample.codes[train]).fit()
     effects = np.array([fitted.random_effects[code].iloc[0] for code in sample.codes[train]])
     np.testing.assert_allclose(columns("glmm")[0][:, 0], effects, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", ENCODINGS)
-def test_a_level_that_training_did_not_see_gets_what_an_average_level_gets(method):
-    sample = rows()
+@pytest.mark.parametrize("method", PEER_ENCODINGS)
+def test_an_unseen_level_is_encoded_as_an_average_level(method):
+    sample = peer_data()
     new = columns(method, new=np.array([UNSEEN, 3, UNSEEN]))[1]
     assert new.shape == (3, 1)
     average = 0 if method == "glmm" else sample.y[~sample.test].mean()
@@ -235,8 +251,8 @@ def test_a_level_that_training_did_not_see_gets_what_an_average_level_gets(metho
     assert new[1, 0] != pytest.approx(average)
 
 
-@pytest.mark.parametrize("method", ENCODINGS)
-def test_the_same_seed_gives_the_same_columns_and_another_one_another_order(method):
+@pytest.mark.parametrize("method", PEER_ENCODINGS)
+def test_columns_depend_on_the_seed_only_through_the_order_of_rows(method):
     first, same, other = (columns(method, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first[0], same[0])
     np.testing.assert_array_equal(first[1], same[1])
@@ -245,24 +261,24 @@ def test_the_same_seed_gives_the_same_columns_and_another_one_another_order(meth
     assert np.allclose(first[0], other[0]) != depends
 
 
-@pytest.mark.parametrize("method", ENCODINGS)
-def test_an_encoding_is_one_column_beside_the_covariates_and_uses_the_seed_of_the_trial(method):
+@pytest.mark.parametrize("method", PEER_ENCODINGS)
+def test_an_encoding_is_one_column_next_to_the_covariates_and_uses_the_seed_of_the_trial(method):
     from xgboost import XGBRegressor
 
-    sample = rows()
+    sample = peer_data()
     train, test = columns(method, seed=5)
     model = XGBRegressor(**XGBOOST).fit(np.hstack([sample.X[~sample.test], train]), sample.y[~sample.test])
     error = np.mean((model.predict(np.hstack([sample.X[sample.test], test])) - sample.y[sample.test]) ** 2)
-    result = evaluate(sample, method, Learner("xgboost", 4, seed=5))
+    result = evaluate(sample, method, ModelSettings("xgboost", 4, seed=5))
     assert (result.mse, result.n_columns) == (pytest.approx(error, rel=1e-6), 1)
 
 
-# Models that read the levels by themselves
+# Models that read the levels without an encoding
 
 
 def by_hand(name: str) -> np.ndarray:
     """Predictions for the test rows, with levels as each library's own example has them."""
-    sample = rows()
+    sample = peer_data()
     train, test, y = ~sample.test, sample.test, sample.y[~sample.test]
     frame = pd.DataFrame(sample.X, columns=["a", "b", "c"])
     frame["level"] = pd.Categorical(sample.codes)
@@ -297,29 +313,34 @@ def by_hand(name: str) -> np.ndarray:
     return np.asarray(found["fixed_effect"] + found["random_effect_mean"])
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", READERS)
 def test_predictions_are_those_of_the_library_called_by_hand(name):
-    sample = rows()
+    sample = peer_data()
     expected = by_hand(name)
     np.testing.assert_allclose(predicted(name, sample.table[sample.test]), expected, rtol=1e-5)
     error = float(np.mean((expected - sample.y[sample.test]) ** 2))
-    result = evaluate(sample, NATIVE, Learner(name, 4, 0))
+    result = evaluate(sample, NATIVE, ModelSettings(name, 4, 0))
     assert (result.mse, result.n_columns) == (pytest.approx(error, rel=1e-5), 0)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@cache
+def error_without_levels() -> float:
+    return evaluate(peer_data(), "drop", ModelSettings("xgboost", 4, 0)).mse
+
+
+@pytest.mark.parametrize("name", READERS)
 def test_models_learn_from_the_levels_and_from_rows_with_missing_covariates(name):
-    sample = rows()
+    sample = peer_data()
     error = np.mean((predicted(name, sample.table[sample.test]) - sample.y[sample.test]) ** 2)
-    assert error < 0.8 * evaluate(sample, "drop", Learner("xgboost", 4, 0)).mse
+    assert error < 0.8 * error_without_levels()
     none = np.full((2, 4), np.nan)
     none[:, 3] = [3, UNSEEN]
     assert np.isfinite(predicted(name, none)).all()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_level_that_training_did_not_see_is_predicted_for_and_moves_no_other_row(name):
-    table = rows().table[rows().test]
+@pytest.mark.parametrize("name", READERS)
+def test_an_unseen_level_does_not_change_predictions_for_other_rows(name):
+    table = peer_data().table[peer_data().test]
     before = predicted(name, table)
     table[0, -1] = UNSEEN
     after = predicted(name, table)
@@ -328,10 +349,9 @@ def test_a_level_that_training_did_not_see_is_predicted_for_and_moves_no_other_r
     np.testing.assert_array_equal(after[1:], before[1:])
 
 
-def test_the_random_effect_of_a_level_never_seen_is_zero():
-    sample = rows()
-    model = make_model("gpboost", n_columns=3, n_trees=0, seed=0)
-    model.fit(sample.table[~sample.test], sample.y[~sample.test])
+def test_the_random_effect_of_an_unseen_level_is_zero():
+    sample = peer_data()
+    model = fitted("gpboost")
     table = sample.table[:5]
     fixed = model._booster.predict(table[:, :3], group_data_pred=table[:, 3].astype(int), pred_latent=True)
     table[:, 3] = UNSEEN
@@ -340,22 +360,21 @@ def test_the_random_effect_of_a_level_never_seen_is_zero():
 
 @pytest.mark.parametrize("unit", [1e-4, 1e4])
 def test_gpboost_does_not_depend_on_the_unit_of_y(unit):
-    table = rows().table[rows().test]
-    np.testing.assert_allclose(
-        predicted("gpboost", table, y=unit * rows().y), unit * predicted("gpboost", table), rtol=0.02
-    )
+    table = peer_data().table[peer_data().test]
+    found = fit("gpboost", 0, unit * peer_data().y).predict(table)
+    np.testing.assert_allclose(found, unit * predicted("gpboost", table), rtol=0.02)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", READERS)
 def test_a_model_repeats_itself(name):
-    table = rows().table[rows().test]
-    np.testing.assert_array_equal(predicted(name, table, seed=4), predicted(name, table, seed=4))
+    table = peer_data().table[peer_data().test]
+    np.testing.assert_array_equal(fit(name, 0, peer_data().y).predict(table), predicted(name, table))
 
 
-def test_the_seed_reaches_the_model_that_draws():
-    table = rows().table[rows().test]
-    first, other = (predicted("catboost_native", table, seed=seed) for seed in (0, 1))
-    assert not np.array_equal(first, other)
+def test_the_seed_reaches_catboost():
+    table = peer_data().table[peer_data().test]
+    other = fit("catboost_native", 1, peer_data().y).predict(table)
+    assert not np.array_equal(predicted("catboost_native", table), other)
 
 
 def test_all_have_as_many_rounds_as_the_xgboost_of_the_encodings():
@@ -364,20 +383,15 @@ def test_all_have_as_many_rounds_as_the_xgboost_of_the_encodings():
         LEARNING_RATE,
         DEPTH,
     )
-    sample = rows()
-    made = {name: make_model(name, n_columns=3, n_trees=0, seed=0) for name in MODELS}
-    for model in made.values():
-        model.fit(sample.table[~sample.test], sample.y[~sample.test])
-    assert made["xgboost_native"].get_booster().num_boosted_rounds() == 100
-    assert made["lightgbm_native"]._model.booster_.num_trees() == 100
-    assert made["catboost_native"]._model.tree_count_ == 100
-    assert made["gpboost"]._booster.num_trees() == 100
+    assert fitted("xgboost_native").get_booster().num_boosted_rounds() == 100
+    assert fitted("lightgbm_native")._model.booster_.num_trees() == 100
+    assert fitted("catboost_native")._model.tree_count_ == 100
+    assert fitted("gpboost")._booster.num_trees() == 100
 
 
 THREADS = """
 import os, numpy as np
-from sufrep._paper.models import make_model
-from sufrep._paper.peers import PEER_MODELS
+from sufrep._paper.models import PEER_MODELS, make_model
 table = np.random.default_rng(0).normal(size=(2000, 4))
 table[:, 3] = np.arange(2000) % 50
 for name in PEER_MODELS:
@@ -399,7 +413,7 @@ def test_models_start_no_threads_and_write_no_files_and_nothing_on_the_screen(tm
     assert make_model("catboost_native", n_columns=3, n_trees=0, seed=0)._model.get_param("thread_count") == 1
 
 
-# Packages that are not there
+# Missing packages
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,12 @@
 """Improvements, benchmark results and published numbers, against formulas written out."""
 
 from __future__ import annotations
+
+import csv
 import math
+from pathlib import Path
 from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,38 +14,31 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
-from sufrep._paper.published import published_improvements, published_tables
+
 from sufrep._paper.summary import (
     BUG_SUFFIX,
+    PUBLISHED_METHODS,
+    benchmark_results,
     empirical_improvements,
+    judgements,
     method_name,
+    paired_difference,
+    published_improvements,
+    published_tables,
     simulated_improvements,
 )
-from sufrep._statistics import paired_p_values
-import json
-import sys
-from dataclasses import replace
-from pathlib import Path
-from sufrep._paper import run
-from sufrep._paper.benchmark import benchmark_results, benchmark_tables, judgements, paired_difference
-from sufrep._paper.methods import Result
-from sufrep._paper.plan import BenchmarkPlan, EmpiricalTrial, Settings
-from sufrep._paper.run import run_plan, run_trial
-from sufrep._paper.store import Store
-from sufrep.errors import DataNotFoundError, MissingDependencyError
-import csv
-from sufrep._paper.published import PUBLISHED_METHODS, published_improvements, published_tables
 from sufrep._simulate import SETUPS
-
+from sufrep._statistics import paired_p_values
 
 law = settings(deadline=None, max_examples=100)
 # Far enough apart that a variance of zero is no rounding error.
 numbers = st.integers(-1000, 1000).map(lambda value: value / 8)
 samples = st.integers(2, 12).flatmap(lambda n: arrays(float, n, elements=numbers))
+Record = dict[str, Any]
 CELL = {"model": "xgboost", "setup": "latent_linear", "n_latent": 2, "levels_per_latent": 50}
 
 
-def simulated(mse: float, method: str = "means", seed: int = 0, **changes: Any) -> dict[str, Any]:
+def simulated(mse: float, method: str = "means", seed: int = 0, **changes: Any) -> Record:
     return {**CELL, "method": method, "seed": seed, "k_index_bug": False, "mse": mse, **changes}
 
 
@@ -130,32 +127,32 @@ def test_without_one_hot_on_the_same_sample_there_is_no_improvement(records):
     assert simulated_improvements(records) == []
 
 
-def test_a_published_bar_stands_beside_ours_where_the_paper_has_one():
+def test_the_published_bar_is_added_if_the_paper_has_one():
     records = [simulated(1.0, method) for method in ("one_hot", "means", "fisher", "oracle")]
     found = {one.method: one.published for one in simulated_improvements(records)}
     bar = published_improvements()["xgboost", ("latent_linear", 2, 50), "means"]
     assert found == {"means": bar, "fisher": None, "oracle": None}
 
 
-def test_a_cell_that_the_paper_has_not_has_no_published_bar():
+def test_a_cell_that_is_not_in_the_paper_has_no_published_bar():
     records = [simulated(1.0, method, n_latent=3) for method in ("one_hot", "means")]
     assert [one.published for one in simulated_improvements(records)] == [None]
 
 
-def test_the_authors_slip_is_a_method_of_its_own_beside_the_same_bar():
+def test_the_authors_bug_is_a_method_of_its_own_with_the_same_bar():
     records = [
         simulated(2.0, "one_hot"),
         simulated(1.0, "low_rank"),
         simulated(1.5, "low_rank", k_index_bug=True),
     ]
-    ours, slip = simulated_improvements(records)
+    ours, bug = simulated_improvements(records)
     assert (ours.method, ours.mean) == ("low_rank", 0.5)
-    assert (slip.method, slip.mean) == ("low_rank" + BUG_SUFFIX, 0.25)
-    assert slip.published == ours.published is not None
-    assert method_name(records[2]) == slip.method
+    assert (bug.method, bug.mean) == ("low_rank" + BUG_SUFFIX, 0.25)
+    assert bug.published == ours.published is not None
+    assert method_name(records[2]) == bug.method
 
 
-# Tables
+# Real data
 
 
 def test_percents_and_tests_are_those_of_all_folds_of_all_repetitions():
@@ -192,16 +189,13 @@ def test_without_one_hot_on_the_same_folds_there_is_no_percent(others):
     assert empirical_improvements([crossvalidated(1.0, "means", 0), *others], n_folds=4) == []
 
 
-def test_a_data_set_that_the_paper_has_not_has_no_published_numbers():
+def test_a_data_set_that_is_not_in_the_paper_has_no_published_numbers():
     records = [crossvalidated(1.0, method, 0, dataset="ames_full") for method in ("one_hot", "means")]
     (one,) = empirical_improvements(records, n_folds=4)
     assert (one.published_percent, one.published_p) == (None, None)
 
 
 # The benchmark
-
-
-Record = dict[str, Any]
 
 
 def folds(entry: str, errors: list[float | None], dataset: str = "ames", **changes: Any) -> list[Record]:
@@ -240,9 +234,6 @@ KING_COUNTY = [
 RECORDS = AMES + KING_COUNTY + PAKISTAN
 
 
-# Numbers
-
-
 def test_means_ranks_and_differences_to_the_best_by_hand():
     found = {item.entry: item for item in benchmark_results(AMES)}
     assert {name: (item.mse, item.rank) for name, item in found.items()} == {
@@ -276,7 +267,7 @@ def test_results_are_those_that_pandas_and_scipy_find():
         assert item.standard_error == pytest.approx(stats.sem(errors[item.entry] - errors[best]))
 
 
-def test_our_entry_is_judged_beside_the_best_other_one():
+def test_our_entry_is_compared_with_the_best_other_one():
     pakistan, ames, king_county = judgements(RECORDS)
     assert (pakistan.rank, pakistan.n_ranked, pakistan.other) == (1, 3, "glmm")
     assert (pakistan.percent, pakistan.percent_error, pakistan.verdict) == (-25.0, 0.0, "first")
@@ -314,7 +305,7 @@ def test_a_fold_without_an_error_of_one_hot_does_not_count():
     "records", [[], folds("sufficient", [1.0, 2.0]), folds("one_hot", [None]) + folds("drop", [1.0])]
 )
 def test_without_one_hot_there_is_nothing_to_compare(records):
-    assert benchmark_results(records) == judgements(records) == benchmark_tables(records) == []
+    assert benchmark_results(records) == judgements(records) == []
 
 
 def test_repetitions_are_folds_too_and_are_paired():
@@ -325,7 +316,7 @@ def test_repetitions_are_folds_too_and_are_paired():
     assert drop.standard_error == pytest.approx(stats.sem([1, 1, 0, 2]))
 
 
-def test_other_models_and_the_slip_are_entries_of_their_own():
+def test_other_models_and_the_bug_are_entries_of_their_own():
     records = folds("one_hot", [2.0]) + folds("one_hot", [1.0], model="forest")
     records += folds("low_rank", [3.0], k_index_bug=True)
     assert [(item.entry, item.rank) for item in benchmark_results(records)] == [
@@ -345,180 +336,6 @@ def test_a_paired_difference_of_one_fold_has_no_error():
     difference, error = paired_difference(np.array([3.0]), np.array([1.0]))
     assert difference == 2.0
     assert math.isnan(error)
-
-
-# Tables
-
-
-def test_the_tables_by_hand():
-    errors, ours, seconds = benchmark_tables(RECORDS)
-    assert errors.render("text") == (
-        "Benchmark: MSE in percent of that of one_hot\n"
-        "                pakistan     ames         king_county\n"
-        "--------------  -----------  -----------  ------------\n"
-        "sufficient      60.0 *       87.5 ± 4.0   162.5 ± 12.5\n"
-        "one_hot         100.0 ± 0.0  100.0 ± 5.2  100.0 *\n"
-        "glmm            80.0 ± 0.0   85.4 *\n"
-        "xgboost_native  failed       95.8 ± 10.4\n"
-        "Means over 2 or 4 folds; methods are used with xgboost.\n"
-        "± is the standard error of the paired difference to the best entry, which is marked with *.\n"
-    )
-    assert ours.render("text") == (
-        "Benchmark: sufficient beside the best other entry, difference of the MSE in percent\n"
-        "data set     rank    best other  difference    verdict\n"
-        "-----------  ------  ----------  ------------  -------------------------\n"
-        "pakistan     1 of 3  glmm        -25.0 ± 0.0   first\n"
-        "ames         2 of 4  glmm        +2.4 ± 4.7    within one standard error\n"
-        "king_county  2 of 2  one_hot     +62.5 ± 12.5  behind\n"
-        "Of 3 data sets: first 1, within one standard error 1, behind 1.\n"
-    )
-    assert seconds.render("text") == (
-        "Benchmark: median seconds a fold\n"
-        "                pakistan  ames  king_county\n"
-        "--------------  --------  ----  -----------\n"
-        "sufficient      1.50      2.50  1.50\n"
-        "one_hot         1.50      2.50  1.50\n"
-        "glmm            1.50      2.50\n"
-        "xgboost_native  failed    2.50\n"
-    )
-
-
-def test_our_own_failure_is_said_and_counted():
-    records = folds("one_hot", [1.0, 2.0]) + folds("sufficient", [None, 1.0])
-    ours = benchmark_tables(records)[1]
-    assert ours.rows == (("ames", "", "one_hot", "", "failed"),)
-    assert ours.notes == ("Of 1 data sets: first 0, within one standard error 0, behind 0, failed 1.",)
-
-
-def test_one_fold_has_no_standard_error_and_is_behind_when_it_is_worse():
-    errors, ours, _ = benchmark_tables(folds("one_hot", [1.0]) + folds("sufficient", [2.0]))
-    assert errors.rows == (("sufficient", "200.0"), ("one_hot", "100.0 *"))
-    assert ours.rows == (("ames", "2 of 2", "one_hot", "+100.0", "behind"),)
-
-
-def test_without_our_encoder_there_is_no_table_about_it():
-    titles = [table.title for table in benchmark_tables(folds("one_hot", [1.0]) + folds("drop", [2.0]))]
-    assert titles == ["Benchmark: MSE in percent of that of one_hot", "Benchmark: median seconds a fold"]
-
-
-def test_the_whole_benchmark_fits_on_a_page():
-    plan = BenchmarkPlan(methods=("one_hot", "target_encoder", "james_stein", "catboost_encoder", "glmm"))
-    records = [
-        record
-        for dataset in plan.datasets
-        for name in (*plan.methods, *plan.models[1:])
-        for record in folds(name, [8.0, 9.0, 10.0, 11.0, 12.5 + len(name)], dataset)
-    ]
-    for table in benchmark_tables(records):
-        assert len(table.header) == 9
-        assert max(len(line) for line in table.render("text").splitlines()) <= 140
-
-
-# Runs
-
-
-def ames(folder: Path, *, constant: bool = False) -> Settings:
-    """Settings for 60 made houses of three neighbourhoods."""
-    header = "Id,LotArea,Alley,Neighborhood,GarageYrBlt,GarageQual,PoolQC,SalePrice"
-    rows = [
-        f"{i},{i % 7},NA,{'abc'[i % 3]},2000,TA,NA,{1000 if constant else 1000 + i % 11}" for i in range(60)
-    ]
-    (folder / "ames_kaggle.csv").write_text("\n".join([header, *rows]) + "\n")
-    return Settings(data_dir=str(folder), n_folds=2)
-
-
-def small(settings: Settings, **changes: Any) -> BenchmarkPlan:
-    names: dict[str, Any] = {"models": ("xgboost", "catboost_native"), "methods": ("one_hot", "james_stein")}
-    return BenchmarkPlan(("ames",), settings=settings, **{**names, **changes})
-
-
-def results(store: Store) -> list[str]:
-    return [json.dumps({**one, "seconds": None}) for one in store.records()]
-
-
-def test_a_peer_that_fails_is_recorded_and_the_others_go_on(tmp_path):
-    pytest.importorskip("catboost", reason="the peers are in the extra 'peers'")
-    store = Store(tmp_path / "store", "benchmark")
-    assert run_plan(small(ames(tmp_path, constant=True)), store) == 6
-    failed = [record for record in store.records() if record["failure"]]
-    assert [(record["model"], record["fold"]) for record in failed] == [
-        ("catboost_native", 0),
-        ("catboost_native", 1),
-    ]
-    assert failed[0]["failure"].startswith("CatBoostError: ")
-    assert failed[0]["failure"].endswith("All train targets are equal")
-    assert (failed[0]["mse"], failed[0]["n_columns"]) == (None, None)
-    others = [record for record in store.records() if not record["failure"]]
-    assert [record["mse"] for record in others] == pytest.approx([0.0] * 4, abs=1e-6)
-    assert all(list(record) == list(failed[0]) for record in others)
-    # A failure is a result: it is not run again.
-    assert run_plan(small(ames(tmp_path, constant=True)), store) == 0
-
-
-def test_a_benchmark_that_was_interrupted_goes_on_where_it_was(tmp_path):
-    pytest.importorskip("catboost", reason="the peers are in the extra 'peers'")
-    plan = small(ames(tmp_path))
-    first, whole = Store(tmp_path / "a", "benchmark"), Store(tmp_path / "b", "benchmark")
-    told: list[Record] = []
-
-    def on_finished(record: Record) -> None:
-        told.append(record)
-        if len(told) == 3:
-            raise KeyboardInterrupt("stop")
-
-    with pytest.raises(KeyboardInterrupt, match="stop"):
-        run_plan(plan, first, on_finished=on_finished)
-    assert run_plan(plan, first) == 3
-    assert run_plan(plan, whole) == 6
-    assert results(first) == results(whole)
-    assert {record["failure"] for record in whole.records()} == {None}
-
-
-def test_a_missing_package_ends_the_benchmark_and_is_not_recorded(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "category_encoders", None)
-    store = Store(tmp_path / "store", "benchmark")
-    with pytest.raises(MissingDependencyError, match=r"sufrep\[peers\]"):
-        run_plan(small(ames(tmp_path)), store)
-    assert [record["method"] for record in store.records()] == ["one_hot"]
-
-
-def test_missing_data_end_the_benchmark(tmp_path):
-    with pytest.raises(DataNotFoundError, match=r"ames_kaggle\.csv"):
-        run_plan(small(Settings(data_dir=str(tmp_path), n_folds=2)), Store(tmp_path / "store", "benchmark"))
-
-
-TRIAL = EmpiricalTrial("ames", "xgboost", "one_hot", 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("failure", "recorded"),
-    [
-        (ValueError("of several\n  lines"), "ValueError: of several lines"),
-        (MemoryError("8 GB"), "MemoryError: 8 GB"),
-        (RuntimeError("x" * 999), "RuntimeError: " + "x" * 186),
-    ],
-)
-def test_a_failure_is_told_in_one_line_of_at_most_200_letters(tmp_path, monkeypatch, failure, recorded):
-    def evaluate(*_: Any, **__: Any) -> Any:
-        raise failure
-
-    monkeypatch.setattr(run, "evaluate", evaluate)
-    settings = ames(tmp_path)
-    record = run_trial(TRIAL, settings, keep_failures=True)
-    assert record["failure"] == recorded
-    with pytest.raises(type(failure), match=str(failure)):
-        run_trial(TRIAL, settings)
-
-
-def test_predictions_that_are_no_numbers_are_a_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "evaluate", lambda *_, **__: Result(math.nan))
-    record = run_trial(TRIAL, ames(tmp_path), keep_failures=True)
-    assert (record["mse"], record["failure"]) == (None, "ValueError: the error is nan")
-
-
-def test_the_records_of_other_experiments_know_no_failure(tmp_path):
-    record = run_trial(replace(TRIAL, method="drop"), ames(tmp_path))
-    assert list(record)[-5:] == ["mse", "n_columns", "k", "alpha", "seconds"]
 
 
 # Published numbers
