@@ -67,7 +67,7 @@ def test_wrong_usage_is_told_before_the_table_is_read(sufrep, tmp_path, options,
         (
             b"g,x,y\na,1,2\nb,2,3\n",
             "--target y --group g --folds 3",
-            "a number of folds from 2 to that of rows, 2",
+            "a number of folds from 2 to the number of rows, 2",
         ),
         (
             b"g,x,y\na,1,2\nb,2,3.5\n",
@@ -113,15 +113,15 @@ def test_if_nothing_works_the_reasons_are_told_and_the_code_is_1(sufrep, table, 
     )
     assert result.code == 1
     assert "means with linear failed: ValueError: continuous is not supported" in result.out
-    assert "No method worked on these data." in result.out
-    assert "No method worked on these data." in report.read_text("utf-8")
+    assert "Every method failed on these data." in result.out
+    assert "Every method failed on these data." in report.read_text("utf-8")
 
 
 def test_a_level_in_every_row_is_a_warning(sufrep, table):
     result = sufrep(f"compare {table} --target price --group id --covariates sqft {FAST}")
     assert result.code == 0
     assert (
-        "sufrep: warning: 'id' has a level of its own in every row, so it looks like an identifier"
+        "sufrep: warning: 'id' has a different level in every row and looks like an identifier"
         in result.err
     )
 

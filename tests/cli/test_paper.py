@@ -170,7 +170,7 @@ def test_a_benchmark_compares_peers_and_can_be_given_twice(sufrep, data, tmp_pat
     assert (result.code, result.out) == (0, f"15 trial(s) run; results in {tmp_path}/benchmark.jsonl\n")
     assert sufrep(command).out.endswith(f"0 trial(s) run; results in {tmp_path}/benchmark.jsonl\n")
     lines = sufrep(f"paper tables --store {tmp_path}").out.splitlines()
-    assert lines[0] == "Benchmark: MSE in percent of that of one_hot"
+    assert lines[0] == "Benchmark: MSE in percent of one_hot"
     assert [line.split()[0] for line in lines[3:6]] == ["one_hot", "target_encoder", "lightgbm_native"]
     assert lines[6].startswith("Means over 5 folds;")
     assert sufrep(f"paper export --store {tmp_path} --out {tmp_path}").out == f"{tmp_path}/benchmark.csv\n"
@@ -222,11 +222,11 @@ def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, comman
         (
             "simulations --models boosting",
             1,
-            "models is 'boosting'.\nHint: models is among forest, sklearn_f",
+            "models is 'boosting'.\nHint: models is one of forest, sklearn_f",
         ),
-        ("simulations --setups latent flat", 1, "setups is 'latent'.\nHint: setups is among global_linear,"),
+        ("simulations --setups latent flat", 1, "setups is 'latent'.\nHint: setups is one of global_linear,"),
         ("simulations --latent 0 --jobs 1", 1, "n_latent is 0.\nHint: n_latent is an integer of at least 1"),
-        ("simulations --latent 10 --n 100 --jobs 1", 1, "n is 100.\nHint: n is large enough for levels of 5"),
+        ("simulations --latent 10 --n 100 --jobs 1", 1, "n is 100.\nHint: n is large enough for some level to have 5"),
         (
             "simulations --backend dask --scheduler no://x",
             1,
@@ -243,7 +243,7 @@ def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, comman
         ("simulations --latent 2 two", 2, "Invalid value for '--latent'"),
         ("simulations --seeds 2 3", 2, "unexpected extra argument"),
         ("simulations --seed 3", 2, "No such option: --seed"),
-        ("empirical --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is among pakistan, ames,"),
+        ("empirical --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is one of pakistan, ames,"),
         ("empirical --methods oracle", 1, "No encoder is called 'oracle'"),
         (
             "empirical --data-dir /no/where --jobs 1",
@@ -251,8 +251,8 @@ def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, comman
             "data_dir names '/no/where', which is not a folder.\nHint",
         ),
         ("empirical --jobs 1", 1, "environment variable SUFREP_DATA is not set.\nHint: use data_dir="),
-        ("benchmark --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is among pakistan, ames,"),
-        ("benchmark --models gboost", 1, "models is 'gboost'.\nHint: models is among forest, sklearn_forest"),
+        ("benchmark --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is one of pakistan, ames,"),
+        ("benchmark --models gboost", 1, "models is 'gboost'.\nHint: models is one of forest, sklearn_forest"),
         (
             "benchmark --methods jamesstein",
             1,
@@ -276,7 +276,7 @@ def test_what_is_wrong_is_said_in_words(sufrep, monkeypatch, tmp_path, command, 
 def test_figures_of_methods_that_were_not_run_list_what_there_is(sufrep, store, tmp_path):
     result = sufrep(f"paper figures --store {store} --methods mnl --out {tmp_path}")
     assert result.code == 1
-    assert "has no improvement of 'mnl' over one_hot.\nHint: it has those of means.\n" in result.err
+    assert "has no improvement of 'mnl' over one_hot.\nHint: the methods are means.\n" in result.err
     assert not list(tmp_path.iterdir())
 
 
@@ -295,7 +295,7 @@ def test_other_settings_do_not_mix_with_those_of_the_store(sufrep, store):
     before = (store / "simulations.jsonl").read_bytes()
     result = sufrep(f"paper simulations --n 400 --store {store}")
     assert result.code == 1
-    assert "holds results with other settings (n).\nHint: name another folder with --store" in result.err
+    assert "holds results with different settings (n).\nHint: name another folder with --store" in result.err
     assert (store / "simulations.jsonl").read_bytes() == before
 
 
@@ -303,7 +303,7 @@ def test_a_damaged_store_is_a_clear_error(sufrep, tmp_path):
     (tmp_path / "simulations.jsonl").write_text(json.dumps({"run": {}}) + "\nno json\n")
     result = sufrep(f"paper tables --store {tmp_path}")
     assert result.code == 1
-    assert "is damaged: line 2 of 2 is no JSON object.\nHint: delete that line" in result.err
+    assert "is damaged: line 2 of 2 is not a JSON object.\nHint: delete that line" in result.err
 
 
 # Help
