@@ -16,8 +16,9 @@ ALWAYS_TRAINING = -1
 def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
     """Distribute the shuffled rows of each level over the folds in turn.
 
-    Every level with at least `n_folds` rows is in the test and the training rows of each fold. Smaller levels
-    are always in the training rows; scikit-learn's stratified splitters would raise, warn or lose such levels.
+    Every level with at least `n_folds` rows is in the test and the training rows of each fold. Smaller
+    levels are always in the training rows; scikit-learn's stratified splitters would raise, warn or lose
+    such levels.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
     """
     codes = np.asarray(codes)
     shuffled = np.random.default_rng(seed).permutation(len(codes))
-    # Rows sorted by level, in random order within it. Each level continues with the fold after the last one.
+    # Rows sorted by level, in random order within it. Each level continues with the next fold.
     by_level = shuffled[np.argsort(codes[shuffled], kind="stable")]
     large = np.bincount(codes)[codes[by_level]] >= n_folds
     folds = np.full(len(codes), ALWAYS_TRAINING)
