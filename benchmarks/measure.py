@@ -27,7 +27,7 @@ class Result:
 
 
 def alternate(calls: dict[str, Callable[[], Any]], repeats: int, *, warm_up: bool = True) -> dict[str, float]:
-    """Return median seconds of each call; calls are interleaved, so that a slow minute affects all of them."""
+    """Return median seconds of each call; calls are interleaved, so that a slow minute affects all."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values() if warm_up else ():
         call()

@@ -95,6 +95,14 @@ def test_renaming_levels_in_the_same_order_changes_nothing(found, rows, without_
     pd.testing.assert_frame_equal(without_seconds(again), without_seconds(found))
 
 
+@pytest.fixture(scope="module", params=["rows", "mixed"])
+def expected(request):
+    """Comparisons of a pandas frame of numbers, and of one with text and dates."""
+    table = request.getfixturevalue(request.param)
+    X, y = table() if request.param == "rows" else table
+    return compare(X, y, group="town", methods=METHODS, models="linear", cv=2)
+
+
 @pytest.mark.parametrize(
     "convert",
     [
@@ -107,13 +115,10 @@ def test_renaming_levels_in_the_same_order_changes_nothing(found, rows, without_
     ],
     ids=["polars", "pyarrow", "array", "lists", "numbered columns", "another index"],
 )
-@pytest.mark.parametrize("table", ["rows", "mixed"])
-def test_any_kind_of_table_gives_the_same_results(request, without_seconds, table, convert):
-    X, y = request.getfixturevalue(table)() if table == "rows" else request.getfixturevalue(table)
+def test_any_kind_of_table_gives_the_same_results(expected, without_seconds, convert):
+    X, y = expected.plan.data.X, expected.plan.data.y
     place = X.columns.get_loc("town")
-    given: Any = {"methods": METHODS, "models": "linear", "cv": 2}
-    expected = compare(X, y, group="town", **given)
-    other = compare(convert(X), y.tolist(), group=place, **given)
+    other = compare(convert(X), y.tolist(), group=place, methods=METHODS, models="linear", cv=2)
     pd.testing.assert_frame_equal(without_seconds(other), without_seconds(expected), rtol=1e-9)
     predictions = other.fit_best().predict(other.plan.data.X)
     np.testing.assert_allclose(predictions, expected.fit_best().predict(X))

@@ -186,7 +186,7 @@ def test_the_map_is_of_the_best_method_that_has_one(rows):
 
 
 def values_of(chart: Any) -> list[dict[str, Any]]:
-    """All rows of data of an Altair chart, wherever they stand in it."""
+    """All rows of data of an Altair chart, at any depth."""
     found: list[dict[str, Any]] = []
     waiting = [chart.to_dict()]
     while waiting:

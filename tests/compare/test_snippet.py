@@ -14,7 +14,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier, XGBRegressor
 
-from sufrep import MeansEncoder, compare, make_encoder
+from sufrep import MeansEncoder, make_encoder
+from sufrep._compare._data import read_data
+from sufrep._compare._run import make_steps
 from sufrep._compare._snippet import pipeline_code
 from sufrep._models import MODELS, LabelledClassifier
 from sufrep.encoders import METHODS
@@ -44,11 +46,11 @@ def test_the_code_gives_the_same_predictions_as_the_winner(request, table, metho
     if model == "xgboost":
         few = {"n_estimators": 4, "max_depth": 2, "n_jobs": 1, "random_state": 0}
         classes = LabelledClassifier(XGBClassifier(**few))
-        models: Any = {"xgboost": XGBRegressor(**few) if task == "regression" else classes}
+        estimator: Any = XGBRegressor(**few) if task == "regression" else classes
     else:
-        models = "linear"
-    found = compare(X, y, group="town", methods=method, models=models, cv=2)
-    pipeline = found.pipeline(method, model)
+        estimator = MODELS["linear"](task != "regression", 0)
+    data = read_data(X, y, "town", "auto")
+    pipeline = Pipeline([*make_steps(data, method, 0), ("model", estimator)])
     code = pipeline_code(pipeline)
     copied = run(code, X, y)
     ours = pipeline.fit(X, y)

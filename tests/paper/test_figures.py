@@ -167,7 +167,7 @@ def test_a_method_that_the_store_does_not_have_is_an_error_that_lists_what_it_ha
 
 
 @pytest.mark.parametrize("methods", [[], ["one_hot"], ["means"]])
-def test_a_store_without_anything_to_compare_is_a_clear_error(tmp_path, methods):
+def test_a_store_without_anything_to_compare_raises(tmp_path, methods):
     store = filled(tmp_path, made(methods))
     with pytest.raises(StoreError, match=r"holds no cell with both one_hot and another method.\nHint: run"):
         draw_figures(store, tmp_path / "out")

@@ -121,7 +121,7 @@ def test_a_benchmark_has_a_file_of_its_own_although_its_trials_are_those_of_real
     assert trial_key(benchmarked(3, "ValueError: no")) == trial_key(fold(3))
 
 
-def test_a_trial_is_told_by_its_own_fields_and_not_by_its_result():
+def test_a_trial_is_identified_by_its_own_fields_and_not_by_its_result():
     assert trial_key(record(mse=9.0, seconds=9.0)) == trial_key(record())
     assert trial_key(record(k_index_bug=True)) != trial_key(record())
     assert trial_key(fold(1)) != trial_key(fold(2))
@@ -194,7 +194,7 @@ def test_a_damaged_line_in_the_middle_is_an_error_that_names_the_line(tmp_path, 
     assert store.path.read_bytes() == b"\n".join(lines)
 
 
-def test_an_export_is_not_taken_for_a_store_to_go_on_with(tmp_path):
+def test_an_export_cannot_be_appended_to(tmp_path):
     filled(tmp_path / "store").export(tmp_path / "csv")
     exported = Store(tmp_path / "csv", "simulations")
     with pytest.raises(StoreError, match=r"simulations\.csv' is an export.*\nHint: name another folder"):
@@ -202,7 +202,7 @@ def test_an_export_is_not_taken_for_a_store_to_go_on_with(tmp_path):
     assert exported.records() == filled(tmp_path / "again").records()
 
 
-def test_what_the_hint_for_a_damaged_line_says_works(tmp_path):
+def test_the_hint_for_a_damaged_line_works(tmp_path):
     store = filled(tmp_path)
     lines = store.path.read_bytes().split(b"\n")
     del lines[2]
@@ -213,7 +213,7 @@ def test_what_the_hint_for_a_damaged_line_says_works(tmp_path):
 # Disks that cannot be written
 
 
-def test_a_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path):
+def test_a_file_in_place_of_the_folder_raises(tmp_path):
     blocked = tmp_path / "results"
     blocked.write_text("not a folder")
     for folder in (blocked, blocked / "deeper"):
@@ -227,7 +227,7 @@ def test_a_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path):
     assert blocked.read_text() == "not a folder"
 
 
-def test_a_folder_in_the_place_of_a_csv_file_is_a_clear_error_and_leaves_no_part(tmp_path):
+def test_a_folder_in_place_of_a_csv_file_raises_and_leaves_no_temporary_file(tmp_path):
     (tmp_path / "csv" / "simulations.csv").mkdir(parents=True)
     with pytest.raises(
         StoreError, match=r"simulations.csv' cannot be written: .+\nHint: name a writable folder"
@@ -246,7 +246,7 @@ def _full_after(n_bytes: int) -> Any:
 
 
 @pytest.mark.parametrize("write", [_full_at_once, _full_after(1), _full_after(40)])
-def test_a_full_disk_leaves_the_file_as_it_was_and_says_so(tmp_path, monkeypatch, write):
+def test_a_full_disk_raises_and_does_not_change_the_file(tmp_path, monkeypatch, write):
     store = filled(tmp_path)
     before = store.path.read_bytes()
     with store.writing(IDENTITY) as writer:
@@ -427,7 +427,7 @@ def test_an_exported_csv_reads_as_the_same_records(tmp_path_factory, records):
 
 
 def dumped(records: list[dict[str, Any]]) -> list[str]:
-    """Which tells 1 from 1.0 and True."""
+    """As JSON, which distinguishes 1 from 1.0 and True."""
     return [json.dumps(one) for one in records]
 
 

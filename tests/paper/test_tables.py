@@ -369,7 +369,7 @@ def test_the_whole_benchmark_fits_on_a_page():
 SMALL = TextTable("A title", ("setup", "one_two"), (("a", "1.0 ± 0.5"), ("longer", "2 %")), ("A note.",))
 
 
-def test_text_stands_in_columns():
+def test_text_is_aligned_in_columns():
     assert SMALL.render("text") == (
         "A title\nsetup   one_two\n------  ---------\na       1.0 ± 0.5\nlonger  2 %\nA note.\n"
     )
