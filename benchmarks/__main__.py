@@ -33,7 +33,7 @@ def main() -> None:
     print(table)
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     text = (
-        f"# Benchmarks\n\nWritten by `make bench` (medians of {repeats} runs that take turns, "
+        f"# Benchmarks\n\nWritten by `make bench` (medians of {repeats} interleaved runs, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}).\n\n{table}\n\n{versions}\n"
     )
     Path(__file__).with_name("RESULTS.md").write_text(text)

@@ -13,7 +13,7 @@ N_STATES, N_COVARIATES = 10, 20
 
 
 def results(repeats: int) -> list[Result]:
-    """The largest sample takes minutes, so it is fitted once, whatever `repeats` says."""
+    """The largest sample takes minutes, so it is fitted once whatever `repeats` is."""
     del repeats
     large, small = draw(ROWS), draw(FEWER_ROWS)
     encoder = LatentStateEncoder(N_COVARIATES, n_states=N_STATES)
@@ -39,7 +39,7 @@ def results(repeats: int) -> list[Result]:
             seconds["large"] <= 600,
         ),
         Result(
-            f"{case}, beside {FEWER_ROWS:,} rows",
+            f"{case}, compared with {FEWER_ROWS:,} rows",
             milliseconds(seconds["large"]),
             milliseconds(seconds["small"]),
             seconds["large"] / seconds["small"],
@@ -55,8 +55,8 @@ def draw(n_rows: int) -> np.ndarray:
     return np.column_stack([sample.X, sample.codes])
 
 
-def measure_memory(kind: str) -> int:  # noqa: ARG001
-    """Return the extra bytes of one fit; called in a process of its own."""
+def measure_memory(_kind: str) -> int:
+    """Return the extra bytes of one fit; called in its own process."""
     rows = draw(ROWS)
     encoder = LatentStateEncoder(N_COVARIATES, n_states=N_STATES, max_iter=5)
     return extra_memory(lambda: encoder.fit(rows))

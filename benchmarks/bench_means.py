@@ -81,7 +81,7 @@ def results(repeats: int) -> list[Result]:
 
 
 def measure_memory(kind: str) -> int:
-    """Return the extra bytes of one fit; called in a process of its own."""
+    """Return the extra bytes of one fit; called in its own process."""
     if kind == "numpy":
         levels, covariates = draw()
         X, encoder = np.column_stack([levels.astype(np.float64), covariates]), MeansEncoder(0)

@@ -36,8 +36,8 @@ def frame(rows: np.ndarray, codes: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(columns).assign(level=codes.astype(str))
 
 
-def measure_memory(kind: str) -> int:  # noqa: ARG001
-    """Return the extra bytes of one fit; called in a process of its own."""
+def measure_memory(_kind: str) -> int:
+    """Return the extra bytes of one fit; called in its own process."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, MEMORY_LEVELS, MEMORY_ROWS)
     means = rng.normal(size=(MEMORY_LEVELS, bench_multinomial.COVARIATES))

@@ -1,13 +1,13 @@
-"""The exact multinomial logit against scikit-learn's, both to within 1e-6 of the least criterion.
+"""The exact multinomial logit against scikit-learn's, both to within 1e-6 of the minimum.
 
 Data are drawn as in the paper: 10 latent states with normal means; a row of a level is in the level's own
 state with probability 0.9, in a random one otherwise; covariates are normal given the state, with covariance
 Toeplitz(0.5). Both solvers minimise the same criterion (penalty = 1/C, intercepts free) and get the loosest
-tolerance of a ladder that brings them within 1e-6 of the least value known, relatively.
+tolerance of a ladder that brings them within 1e-6 of the smallest known value, relatively.
 
-scikit-learn gets the number of BLAS threads that suits it better at the time, one or all. Where it is not
-there in about `BUDGET` seconds, it is stopped, once, and the ratio is an upper bound. Where it takes more
-than `PATIENCE` seconds, it is timed once: no noise turns such ratios around.
+scikit-learn gets one or all BLAS threads, whichever is faster. If it does not converge in about `BUDGET`
+seconds, it is stopped, and the ratio is an upper bound. If it takes more than `PATIENCE` seconds, it is timed
+once: noise cannot change such ratios much.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BUDGET, PATIENCE = 150.0, 60.0
 
 @dataclass(frozen=True)
 class Case:
-    """How to draw the data, and how many times as fast we want to be."""
+    """How the data are simulated, and the speed-up that is the goal."""
 
     name: str
     n_levels: int
@@ -48,7 +48,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Rung:
-    """A tolerance, how far above the minimum it ends, relatively, and how long that takes."""
+    """A tolerance, the relative distance to the minimum that it reaches, and the time that it takes."""
 
     tol: float
     gap: float
@@ -106,7 +106,7 @@ def affordable(rows: np.ndarray, codes: np.ndarray) -> dict[str, Any]:
 
 
 def climb(fit: Callable[[float], Coefficients], gap: Callable[..., float], max_iter: int) -> Rung:
-    """Climb the ladder until close enough, or until a rung takes all the iterations there are."""
+    """Lower the tolerance until the fit is close enough, or until it uses all iterations."""
     for tol in LADDER:
         start = perf_counter()
         intercepts, slopes, n_iter = fit(tol)

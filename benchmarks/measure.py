@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the table: a figure of ours beside that of a peer."""
+    """One line of the table: our figure next to that of a peer."""
 
     case: str
     ours: str
@@ -27,7 +27,7 @@ class Result:
 
 
 def alternate(calls: dict[str, Callable[[], Any]], repeats: int, *, warm_up: bool = True) -> dict[str, float]:
-    """Median seconds of each call; the calls take turns, so that a slow minute hits all of them."""
+    """Return median seconds of each call; calls are interleaved, so that a slow minute affects all."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values() if warm_up else ():
         call()
@@ -40,7 +40,7 @@ def alternate(calls: dict[str, Callable[[], Any]], repeats: int, *, warm_up: boo
 
 
 def extra_memory(call: Callable[[], Any]) -> int:
-    """Bytes that a call needs at its peak beyond what the process held before (Linux)."""
+    """Return the peak memory in bytes that a call needs in addition to what the process had (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
     kept = call()

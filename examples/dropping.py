@@ -1,10 +1,10 @@
-"""How often `SufficientEncoder` drops a column that says nothing, or little, and what keeping it costs.
+"""How often `SufficientEncoder` drops a column with little or no effect, and what keeping it costs.
 
     python examples/dropping.py
 
-prints the table of docs/limits.md. Samples have 300 to 490 rows, 4 covariates and 20 levels; levels move the
-target by normal effects of the given size, rows by normal noise of size 1. Errors are those of 4,000 new rows
-in percent of the error without the column, with their standard error over samples.
+prints the table of docs/limits.md. Samples have 300 to 490 rows, 4 covariates and 20 levels; the effects of
+levels on the target are normal with the given standard deviation, and so is the noise, with 1. Errors are on
+4,000 new rows, in percent of the error without the column, with their standard error over samples.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ N_SEEDS, N_LEVELS = 20, 20
 
 
 def draw(rng: np.random.Generator, n: int, effects: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows with the level in the last column, and the target."""
+    """Return rows with the level in the last column, and the target."""
     X, level = rng.normal(size=(n, 4)), rng.integers(0, N_LEVELS, n)
     return np.column_stack([X, level]), X[:, 0] + effects[level] + rng.normal(size=n)
 
 
 def chosen(effect: float, learner: str, seed: int) -> tuple[bool, float]:
-    """Whether the column is dropped, and the error on new rows in percent of that of dropping it."""
+    """Return whether the column is dropped, and the error on new rows in percent of that of dropping it."""
     rng = np.random.default_rng(1000 + seed)
     effects = effect * rng.normal(size=N_LEVELS)
     X, y = draw(rng, 300 + 10 * seed, effects)
     new_X, new_y = draw(rng, 4_000, effects)
-    # With one candidate, that one is to drop the column.
+    # With a single candidate, the column is dropped.
     free, dropping = (
         SufficientEncoder(4, target_type="continuous", estimator=LEARNERS[learner], max_candidates=most)
         for most in (None, 1)

@@ -1,11 +1,12 @@
-"""How well `SufficientEncoder` chooses with few rows, where chance has a say.
+"""How well `SufficientEncoder` chooses with few rows, where chance plays a large part.
 
     python examples/few_rows.py
 
-prints the table of docs/limits.md: squared errors on 4,000 new rows in percent of dropping the column (of
-gradient boosting; means over five seeds and their standard errors), with what the encoder chooses by itself
-and with single encoders. Six worlds: three of the paper's, with 3 hidden states, 30 levels and 5 covariates,
-and three with 20 rows a level and 6 covariates, whose levels have intercepts, slopes or nothing of their own.
+prints the table of docs/limits.md: squared errors of gradient boosting on 4,000 new rows, in percent of
+dropping the column (means over five seeds and their standard errors), with what the encoder chooses and with
+single encoders. Six worlds: three of the paper, with 3 hidden states, 30 levels and 5 covariates, and three
+with 20 rows per level and 6 covariates, in which levels have their own intercepts, their own slopes, or no
+effect.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NEW_ROWS = 4_000
 
 
 def draw(world: str, n: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows with the level in the last column, and the target."""
+    """Return rows with the level in the last column, and the target."""
     if world in ("latent_linear", "global_linear", "piecewise_linear"):
         sample = simulate(world, n=n + NEW_ROWS, p=5, n_latent=3, levels_per_latent=10, seed=seed)
         return np.column_stack([sample.X, np.unique(sample.group, return_inverse=True)[1]]), sample.y
@@ -46,7 +47,7 @@ def draw(world: str, n: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def errors(world: str, n: int, seed: int) -> dict[str, float]:
-    """Errors on new rows, in percent of dropping the column."""
+    """Return errors on new rows, in percent of dropping the column."""
     X, y = draw(world, n, seed)
     group = X.shape[1] - 1
     encoders: dict[str, Any] = {
@@ -63,7 +64,7 @@ def errors(world: str, n: int, seed: int) -> dict[str, float]:
 
 
 def encoder_of(method: str, group: int) -> Any:
-    """A single encoder; "target" is the cross-fitted mean of the target."""
+    """Return a single encoder; "target" is the cross-fitted mean of the target."""
     if method == "target":
         return make_encoder("means", group, covariates=[], use_target=True, target_type="continuous")
     return make_encoder(method, group)

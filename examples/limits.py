@@ -1,8 +1,8 @@
-"""When the assumption fails: four worlds, and what `sufficiency_check` says of an encoder in each.
+"""When the assumption fails: four worlds, and the result of `sufficiency_check` in each.
 
     python examples/limits.py
 
-prints the table of docs/limits.md: what the level still adds to its representation, out of fold.
+prints the table of docs/limits.md: how much the level adds to its encoding, on held-out folds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ N_ROWS, N_LEVELS, N_COVARIATES = 8_000, 400, 6
 
 
 def drawn(seed: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:
-    """Levels, and a state for each row that its level has nine times of ten."""
+    """Return levels, and the state of each row, which is that of its level with probability 0.9."""
     rng = np.random.default_rng(seed)
     level = rng.integers(0, N_LEVELS, N_ROWS)
     own = rng.random(N_ROWS) < 0.9
@@ -31,27 +31,27 @@ def drawn(seed: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:
 
 
 def framed(covariates: np.ndarray, level: np.ndarray) -> pd.DataFrame:
-    """Covariates and level as a frame."""
+    """Return covariates and level as a frame."""
     frame = pd.DataFrame(covariates, columns=[f"x{j + 1}" for j in range(covariates.shape[1])])
     return frame.assign(level=[f"level {number}" for number in level])
 
 
 def holds(seed: int) -> World:
-    """The level acts through a hidden state, which moves covariates and target."""
+    """The level acts through a hidden state, which affects covariates and target."""
     rng, level, state = drawn(seed)
     covariates = rng.normal(size=(N_ROWS, N_COVARIATES)) + 2 * state[:, None] * (np.arange(N_COVARIATES) < 2)
     return framed(covariates, level), 3 * state + covariates[:, 2] + rng.normal(size=N_ROWS)
 
 
 def hidden_from_covariates(seed: int) -> World:
-    """The state moves the target, and no mean of a covariate: the matrix A has no left inverse."""
+    """The state affects the target, but no mean of a covariate: the matrix A has no left inverse."""
     rng, level, state = drawn(seed)
     covariates = rng.normal(size=(N_ROWS, N_COVARIATES))
     return framed(covariates, level), 3 * state + covariates[:, 2] + rng.normal(size=N_ROWS)
 
 
 def own_effects(seed: int) -> World:
-    """Each level has an effect of its own, beside the state."""
+    """Each level has its own effect, in addition to that of the state."""
     rng, level, state = drawn(seed)
     covariates = rng.normal(size=(N_ROWS, N_COVARIATES)) + 2 * state[:, None] * (np.arange(N_COVARIATES) < 2)
     own = rng.normal(size=N_LEVELS)[level]
@@ -59,7 +59,7 @@ def own_effects(seed: int) -> World:
 
 
 def own_slopes(seed: int) -> World:
-    """Each level has a slope of its own; its mean target says nothing."""
+    """Each level has its own slope; the mean of its target carries no information."""
     rng, level, _ = drawn(seed)
     covariates = rng.normal(size=(N_ROWS, N_COVARIATES))
     slope = 2 * rng.normal(size=N_LEVELS)[level]

@@ -1,4 +1,4 @@
-"""Folds by level against a deal of cards one by one, and the laws that scikit-learn's splitters break."""
+"""Folds by level against rows distributed one by one, and the laws that scikit-learn's splitters break."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ numbers_of_folds = st.integers(2, 6)
 seeds = st.integers(0, 2**32)
 
 
-def dealt_one_by_one(codes: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+def distributed_one_by_one(codes: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
     """Naive: one deck a level, in the shuffled order of the rows; the next card goes to the next fold."""
     shuffled = np.random.default_rng(seed).permutation(len(codes))
     folds = np.full(len(codes), ALWAYS_TRAINING)
-    n_dealt = 0
+    n_done = 0
     for level in sorted(set(codes.tolist())):
         deck = [row for row in shuffled if codes[row] == level]
         if len(deck) < n_folds:
             continue
         for row in deck:
-            folds[row] = n_dealt % n_folds
-            n_dealt += 1
+            folds[row] = n_done % n_folds
+            n_done += 1
     return folds
 
 
@@ -36,8 +36,10 @@ def large_levels(codes: np.ndarray, n_folds: int) -> list[int]:
 
 @law
 @given(codes_of_rows, numbers_of_folds, seeds)
-def test_folds_are_those_of_a_deal_one_by_one(codes, n_folds, seed):
-    np.testing.assert_array_equal(level_folds(codes, n_folds, seed), dealt_one_by_one(codes, n_folds, seed))
+def test_folds_match_rows_distributed_one_by_one(codes, n_folds, seed):
+    np.testing.assert_array_equal(
+        level_folds(codes, n_folds, seed), distributed_one_by_one(codes, n_folds, seed)
+    )
 
 
 @law

@@ -85,7 +85,7 @@ def test_repetitions_add_splits_but_the_overlap_stays():
 
 
 @pytest.mark.parametrize("differences", [np.array([]), np.array([2.0])])
-def test_one_split_says_nothing(differences):
+def test_one_split_gives_nan(differences):
     assert np.isnan(paired_p_values(differences, 4)).all()
 
 

@@ -1,4 +1,4 @@
-"""Folds that keep every level on the training side."""
+"""Folds that keep every level in the training rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ALWAYS_TRAINING = -1
 
 
 def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
-    """Deal the shuffled rows of each level round-robin over the folds.
+    """Distribute the shuffled rows of each level over the folds in turn.
 
-    Every level with at least `n_folds` rows is tested in each fold and known in each training part. Smaller
-    levels cannot be in all folds and stay in training; there scikit-learn's stratified splitters refuse, warn
-    or lose levels.
+    Every level with at least `n_folds` rows is in the test and the training rows of each fold. Smaller
+    levels are always in the training rows; scikit-learn's stratified splitters would raise, warn or lose
+    such levels.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
     Returns
     -------
     ndarray of int, shape (n,)
-        The fold in which each row is tested, ``ALWAYS_TRAINING`` for rows of small levels. Sizes of folds
-        differ by one at most.
+        The fold in which each row is tested, ``ALWAYS_TRAINING`` for rows of small levels. The sizes of the
+        folds differ by at most one.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
     """
     codes = np.asarray(codes)
     shuffled = np.random.default_rng(seed).permutation(len(codes))
-    # Rows of one level side by side, in random order. Dealing goes on where the last level ended.
+    # Rows sorted by level, in random order within it. Each level continues with the next fold.
     by_level = shuffled[np.argsort(codes[shuffled], kind="stable")]
     large = np.bincount(codes)[codes[by_level]] >= n_folds
     folds = np.full(len(codes), ALWAYS_TRAINING)

@@ -1,4 +1,4 @@
-"""Intervals and tests of differences over folds and seeds."""
+"""Intervals and tests for differences over folds and seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of a mean; NaN where one value says nothing about spread."""
+    """Return Student's interval of a mean; NaN for a single value."""
     if len(values) < 2:
         return float("nan"), float("nan")
     half = stats.t.ppf((1 + level) / 2, len(values) - 1) * stats.sem(values)
@@ -22,20 +22,20 @@ def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]
 
 
 def paired_p_values(differences: Floats, n_folds: float) -> tuple[float, float]:
-    """Two-sided p-values of a mean difference over folds: the plain t-test's, and the corrected one's.
+    """Return two-sided p-values of a mean difference over folds: of the plain and of the corrected t-test.
 
     Parameters
     ----------
     differences : ndarray, shape (n_splits,)
         One for each fold of each repetition.
     n_folds : float
-        K: test sets are 1/(K − 1) of the training sets.
+        K, such that test sets are 1/(K − 1) of the training sets.
 
     Returns
     -------
     plain, corrected : float
         With J splits the variance factor is 1/J, and 1/J + 1/(K − 1) (Nadeau and Bengio 2003; Bouckaert and
-        Frank 2004); J − 1 degrees of freedom. NaN for one split; 1 where all differences are zero.
+        Frank 2004); J − 1 degrees of freedom. NaN for one split; 1 if all differences are zero.
     """
     n_splits = len(differences)
     if n_splits < 2:
@@ -52,7 +52,7 @@ def paired_p_values(differences: Floats, n_folds: float) -> tuple[float, float]:
 
 
 def corrected_interval(differences: Floats, n_folds: float, level: float = 0.95) -> tuple[float, float]:
-    """Interval of a mean difference over folds that belongs to the corrected test of `paired_p_values`.
+    """Return the interval of a mean difference that belongs to the corrected test of `paired_p_values`.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def corrected_interval(differences: Floats, n_folds: float, level: float = 0.95)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values so that any false alarm among all of them is as rare as asked (Holm 1979).
+    """Adjust p-values for multiple tests (Holm 1979).
 
-    NaN stays NaN and does not count.
+    NaN stays NaN and does not count as a test.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def test_the_results_are_those_of_python(sufrep, table):
         rows.drop("price"), rows["price"], group="zipcode", methods=methods, models="linear", cv=2
     ).to_dict()
     printed = json.loads(result.out)
-    for part in ("results", "outcomes"):
+    for part in ("results", "fold_scores"):
         found[part], printed[part] = (
             [without_seconds(row) for row in half[part]] for half in (found, printed)
         )
@@ -106,7 +106,7 @@ def test_a_table_and_a_verdict_are_printed(sufrep, numbers):
     lines = result.out.splitlines()
     assert lines[0].split()[:5] == ["method", "model", "mean", "squared", "error"]
     assert [line.split()[0] for line in lines[1:4]] == ["one_hot", "means", "drop"]
-    assert "Represent zipcode by one_hot: with linear it predicts price best." in lines
+    assert "Encode zipcode with ContrastEncoder (one_hot): with linear, it predicts price best." in lines
     assert "\x1b" not in result.out
 
 
@@ -158,7 +158,7 @@ def test_markup_in_names_is_escaped_in_the_report(sufrep, tmp_path):
     report = tmp_path / "report.html"
     result = sufrep(f"compare {path} --target '{attack} price' --group '{attack}' {FAST} --html {report}")
     assert result.code == 0, result.err
-    assert f"Represent {attack} by" in result.out
+    assert f"Encode {attack} with" in result.out
     assert attack not in report.read_text("utf-8")
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in report.read_text("utf-8")
 
@@ -193,7 +193,7 @@ def test_if_dropping_the_column_is_best_no_encoder_is_saved(sufrep, tmp_path):
     noise = np.random.default_rng(1).normal(size=120)
     houses().select("zipcode", "sqft").with_columns(price=noise).write_csv(path)
     result = sufrep(f"compare {path} --target price --group zipcode {LINEAR} --save {tmp_path}/zip.sufrep")
-    assert "Leave zipcode out" in result.out
+    assert "Drop zipcode" in result.out
     assert result.code == 1
     assert "'drop'" in result.err
     assert not (tmp_path / "zip.sufrep").exists()
@@ -228,7 +228,7 @@ def test_every_kind_of_target_is_compared(sufrep, table, options, task):
 
 def test_a_detected_task_is_noted(sufrep, table):
     result = sufrep(f"compare {table} --target rating --group zipcode {FAST} --covariates sqft")
-    assert "Note: The target has 5 whole values and was taken for classes" in result.out
+    assert "Note: The target has 5 distinct integers, which are treated as classes" in result.out
 
 
 # The demonstration
@@ -246,7 +246,7 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     result = sufrep(f"demo --html {report} --jobs 1 --seed 3")
     assert result.code == 0, result.err
     assert "sufrep: 3,000 simulated rows, 100 levels that act through 5 hidden states" in result.err
-    assert "Represent group by" in result.out
+    assert "Encode group with" in result.out
     place: dict[str, Any] = {}
     exec(code_in(report), place)
     assert place["model"].predict(place["X"]).shape == (3_000,)
@@ -293,7 +293,7 @@ def test_wrong_usage_is_reported_before_the_table_is_read(sufrep, tmp_path, opti
         (
             b"g,x,y\na,1,2\nb,2,3\n",
             "--target y --group g --folds 3",
-            "a number of folds from 2 to that of rows, 2",
+            "a number of folds from 2 to the number of rows, 2",
         ),
         (
             b"g,x,y\na,1,2\nb,2,3.5\n",
@@ -337,15 +337,15 @@ def test_if_every_method_fails_the_reasons_are_printed_and_the_code_is_1(sufrep,
     )
     assert result.code == 1
     assert "means with linear failed: ValueError: continuous is not supported" in result.out
-    assert "No method worked on these data." in result.out
-    assert "No method worked on these data." in report.read_text("utf-8")
+    assert "Every method failed on these data." in result.out
+    assert "Every method failed on these data." in report.read_text("utf-8")
 
 
 def test_a_level_in_every_row_gives_a_warning(sufrep, table):
     result = sufrep(f"compare {table} --target price --group id --covariates sqft {FAST}")
     assert result.code == 0
     assert (
-        "sufrep: warning: 'id' has a level of its own in every row, so it looks like an identifier"
+        "sufrep: warning: 'id' has a different level in every row and looks like an identifier"
         in result.err
     )
 

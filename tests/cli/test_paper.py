@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import typer
 
-from sufrep._paper.peers import ENCODINGS
+from sufrep._paper.models import PEER_ENCODINGS
 from sufrep._paper.plan import BenchmarkPlan, EmpiricalPlan
 from sufrep._paper.store import Store
 from sufrep._paper.tables import all_tables
@@ -167,7 +167,7 @@ def test_a_benchmark_compares_peers_and_can_be_run_again(sufrep, data, tmp_path)
     assert (result.code, result.out) == (0, f"15 trial(s) run; results in {tmp_path}/benchmark.jsonl\n")
     assert sufrep(command).out.endswith(f"0 trial(s) run; results in {tmp_path}/benchmark.jsonl\n")
     lines = sufrep(f"paper tables --store {tmp_path}").out.splitlines()
-    assert lines[0] == "Benchmark: MSE in percent of that of one_hot"
+    assert lines[0] == "Benchmark: MSE in percent of one_hot"
     assert [line.split()[0] for line in lines[3:6]] == ["one_hot", "target_encoder", "lightgbm_native"]
     assert lines[6].startswith("Means over 5 folds;")
     assert sufrep(f"paper export --store {tmp_path} --out {tmp_path}").out == f"{tmp_path}/benchmark.csv\n"
@@ -177,7 +177,7 @@ def test_a_benchmark_starts_at_the_first_seed_and_reports_failures(sufrep, data,
     def fails(seed: int) -> Any:
         raise RuntimeError(f"no [luck] with seed {seed}")
 
-    monkeypatch.setitem(ENCODINGS, "glmm", fails)
+    monkeypatch.setitem(PEER_ENCODINGS, "glmm", fails)
     names = "--datasets king_county --models xgboost --methods glmm --seeds 1 --first-seed 6 --jobs 1"
     result = sufrep(f"paper benchmark --data-dir {data} {names} --store {tmp_path}")
     failed = [

@@ -17,7 +17,7 @@ ATTACK = "<script>alert(1)</script>"
 
 
 def make_rows(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
-    """Six towns that act on a price, beside their mean size."""
+    """Six towns with different mean sizes and effects on a price."""
     rng = np.random.default_rng(seed)
     town = rng.integers(0, 6, n)
     size = rng.normal(town, 1.0, n)
@@ -27,13 +27,13 @@ def make_rows(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
 
 @pytest.fixture(scope="session")
 def rows() -> Callable[..., tuple[pd.DataFrame, pd.Series]]:
-    """``rows(n, seed)`` gives a table of numbers beside one column of text, and a target."""
+    """``rows(n, seed)`` gives a table of numbers and one text column, and a target."""
     return make_rows
 
 
 @pytest.fixture(scope="session")
 def mixed() -> tuple[pd.DataFrame, pd.Series]:
-    """A table in which text and a date stand before the group, so that it moves when they become numbers."""
+    """A table with text and a date before the group, so that its position changes in `ToNumbers`."""
     X, y = make_rows()
     X.insert(0, "view", np.where(X["age"] > 0, "sea", "hill"))
     X.insert(1, "sold", [f"2014-{1 + i % 12:02d}-13" for i in range(len(X))])
@@ -49,7 +49,7 @@ def found() -> Comparison:
 
 @pytest.fixture(scope="session")
 def attacked() -> Comparison:
-    """A comparison in which a level, the columns and the target try to be more than text."""
+    """A comparison with markup in the names of a level, of columns and of the target."""
     X, y = make_rows()
     X = X.rename(columns={"town": ATTACK, "age": f"{ATTACK} age"})
     X[ATTACK] = X[ATTACK].replace("a", ATTACK)
@@ -58,16 +58,16 @@ def attacked() -> Comparison:
 
 @pytest.fixture
 def no_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making the bundle of scripts takes seconds; tests of pages as text do not want it."""
+    """Making the bundle of scripts takes seconds; tests of pages as text do without."""
     monkeypatch.setattr(_render, "drawing_bundle", lambda: "")
 
 
 def plain_table(comparison: Comparison) -> Any:
-    """The results without what a clock says."""
+    """The results without times."""
     return comparison.table().drop(columns=["fit_seconds", "predict_seconds"])
 
 
 @pytest.fixture(scope="session")
 def without_seconds() -> Callable[[Comparison], Any]:
-    """``without_seconds(comparison)`` is its table apart from times."""
+    """``without_seconds(comparison)`` is its table without times."""
     return plain_table

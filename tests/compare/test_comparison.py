@@ -1,9 +1,10 @@
-"""The whole: a comparison as users call it, its table, its file, its winner."""
+"""`compare` as users call it: its numbers, table, report and winner."""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,7 @@ from sklearn.model_selection import ShuffleSplit
 from xgboost import XGBRegressor
 
 from sufrep import compare, load, make_encoder
-from sufrep._compare._methods import KNOWN_METHODS
-from sufrep._compare._models import MODELS
+from sufrep._compare._run import KNOWN_METHODS
 from sufrep._splits import level_folds
 from sufrep.errors import ComparisonError, InvalidParameterError, MissingDependencyError, NoEncoderError
 
@@ -29,7 +29,7 @@ METHODS = ["means", "drop", "target_encoder"]
 
 
 def test_king_county_by_hand(data_dir):
-    """One-hot columns and means with boosted trees, every number of the table written out."""
+    """One-hot columns and means with boosted trees, every number of the table computed by hand."""
     table = pd.read_csv(data_dir / "king_county.csv").drop(columns=["id", "date"])
     X, y = table.drop(columns="price"), table["price"]
     model = XGBRegressor(n_estimators=10, max_depth=4, n_jobs=1, random_state=0)
@@ -72,7 +72,7 @@ def test_king_county_by_hand(data_dir):
     assert rows["n_columns"].to_dict() == {"one_hot": 69, "means": len(covariates)}
 
 
-# The same whatever stands around
+# Invariance
 
 
 def test_workers_change_nothing_and_a_seed_repeats_everything(rows, without_seconds):
@@ -88,11 +88,19 @@ def test_workers_change_nothing_and_a_seed_repeats_everything(rows, without_seco
 
 @given(st.lists(st.text("abcxyz", min_size=1, max_size=5), min_size=6, max_size=6, unique=True))
 @settings(deadline=None, max_examples=5)
-def test_names_of_levels_in_the_same_order_change_nothing(found, rows, without_seconds, names):
+def test_renaming_levels_in_the_same_order_changes_nothing(found, rows, without_seconds, names):
     X, y = rows()
     renamed = X.assign(town=X["town"].map(dict(zip("abcdef", sorted(names), strict=True))))
     again = compare(renamed, y, group="town", methods=METHODS, models="linear")
     pd.testing.assert_frame_equal(without_seconds(again), without_seconds(found))
+
+
+@pytest.fixture(scope="module", params=["rows", "mixed"])
+def expected(request):
+    """Comparisons of a pandas frame of numbers, and of one with text and dates."""
+    table = request.getfixturevalue(request.param)
+    X, y = table() if request.param == "rows" else table
+    return compare(X, y, group="town", methods=METHODS, models="linear", cv=2)
 
 
 @pytest.mark.parametrize(
@@ -107,15 +115,12 @@ def test_names_of_levels_in_the_same_order_change_nothing(found, rows, without_s
     ],
     ids=["polars", "pyarrow", "array", "lists", "numbered columns", "another index"],
 )
-@pytest.mark.parametrize("table", ["rows", "mixed"])
-def test_any_kind_of_table_gives_the_same_results(request, without_seconds, table, convert):
-    X, y = request.getfixturevalue(table)() if table == "rows" else request.getfixturevalue(table)
+def test_any_kind_of_table_gives_the_same_results(expected, without_seconds, convert):
+    X, y = expected.plan.data.X, expected.plan.data.y
     place = X.columns.get_loc("town")
-    given: Any = {"methods": METHODS, "models": "linear", "cv": 2}
-    expected = compare(X, y, group="town", **given)
-    other = compare(convert(X), y.tolist(), group=place, **given)
+    other = compare(convert(X), y.tolist(), group=place, methods=METHODS, models="linear", cv=2)
     pd.testing.assert_frame_equal(without_seconds(other), without_seconds(expected), rtol=1e-9)
-    predictions = other.fit_best().predict(other.plan.problem.X)
+    predictions = other.fit_best().predict(other.plan.data.X)
     np.testing.assert_allclose(predictions, expected.fit_best().predict(X))
 
 
@@ -142,26 +147,26 @@ def test_every_method_works_for_every_task(rows, cut, task):
     X, y = rows()
     methods = [method for method in KNOWN_METHODS if method not in ("sufficient", "latent_state")]
     found = compare(X, cut(y), group="town", methods=methods, models="linear", cv=2)
-    assert found.plan.problem.task == task
+    assert found.plan.data.task == task
     assert [(item.method, item.failure) for item in found.summaries if item.failed] == []
     assert found.to_dict()["scoring"] == ("mean squared error" if task == "regression" else "log loss")
 
 
-def test_grouped_folds_know_no_level_that_they_test(rows):
+def test_grouped_folds_test_unseen_levels(rows):
     X, y = rows()
     found = compare(X, y, group="town", methods=["means", "drop"], models=Ridge(), cv=3, folds="grouped")
     for split in found.plan.splits:
         assert not set(X["town"][split.train]) & set(X["town"][split.test])
 
 
-def test_a_share_of_a_splitter_s_test_rows_counts_for_the_corrected_test(rows):
+def test_the_corrected_test_uses_the_share_of_test_rows_of_a_splitter(rows):
     X, y = rows()
     cv = ShuffleSplit(10, test_size=0.5, random_state=0)
     found = compare(X, y, group="town", methods="drop", models="linear", cv=cv)
     drop = next(item for item in found.summaries if item.method == "drop")
-    scores = {m: np.array([o.score for o in found.outcomes if o.method == m]) for m in ("one_hot", "drop")}
+    scores = {m: np.array([o.score for o in found.fold_scores if o.method == m]) for m in ("one_hot", "drop")}
     gains = scores["one_hot"] - scores["drop"]
-    # As many rows are tested as learnt from: the variance factor is 1/10 + 1.
+    # As many test rows as training rows: the variance factor is 1/10 + 1.
     t = abs(gains.mean()) / math.sqrt((1 / 10 + 1) * gains.var(ddof=1))
     assert drop.p_corrected == pytest.approx(2 * stats.t.sf(t, 9))
     assert found.n_folds == 10
@@ -175,10 +180,10 @@ def test_one_split_gives_scores_without_tests(rows):
     assert found.to_dict()["n_splits"] == 1
 
 
-def test_a_model_that_is_not_installed_is_a_note_and_all_of_them_an_error(rows, monkeypatch):
-    monkeypatch.setitem(MODELS["xgboost"].__globals__, "find_spec", lambda _: None)
+def test_a_missing_model_is_noted_and_raises_if_there_is_no_other(rows, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
     found = compare(*rows(), group="town", methods="drop", models=("linear", "xgboost"), cv=2)
-    assert "xgboost is left out" in found.notes[0]
+    assert "xgboost was left out" in found.notes[0]
     assert list(found.plan.models) == ["linear"]
     with pytest.raises(MissingDependencyError, match="not installed"):
         compare(*rows(), group="town", models="xgboost")
@@ -190,11 +195,11 @@ def test_a_seed_is_a_whole_number(rows, seed):
         compare(*rows(), group="town", random_state=seed)
 
 
-# What can be had of it
+# Outputs
 
 
 @pytest.mark.parametrize("library", [None, "pandas", "polars", "pyarrow"])
-def test_the_table_is_a_frame_of_the_library_that_is_asked_for(found, library):
+def test_the_table_is_a_frame_of_the_requested_library(found, library):
     table = found.table(library=library)
     assert type(table).__module__.partition(".")[0] == (library or "pandas")
     names = table.column_names if library == "pyarrow" else list(table.columns)
@@ -208,14 +213,14 @@ def test_the_results_are_plain_values_for_json(found):
     assert (again["group"], again["target"], again["baseline"]) == ("town", "price", "one_hot")
     assert (again["n_rows"], again["n_levels"], again["n_folds"], again["random_state"]) == (120, 6, 4, 0)
     assert len(again["results"]) == 4
-    assert len(again["outcomes"]) == 16
+    assert len(again["fold_scores"]) == 16
     base = next(item for item in again["results"] if item["method"] == "one_hot")
     assert (base["improvement"], base["low"], base["p_adjusted"]) == (0.0, None, None)
 
 
 def test_the_printed_form_is_the_verdict(found):
     assert repr(found).startswith(
-        "<Comparison of 4 methods on 120 rows, 6 levels of 'town'>\nRepresent town by"
+        "<Comparison of 4 methods on 120 rows, 6 levels of 'town'>\nEncode town with"
     )
 
 
@@ -228,9 +233,9 @@ def test_the_winner_is_fitted_on_all_rows_and_is_the_user_s_own(found, rows):
 
 
 @pytest.mark.usefixtures("no_bundle")
-def test_the_report_is_written_whole(found, tmp_path):
+def test_the_report_is_written_without_temporary_files(found, tmp_path):
     path = found.to_html(tmp_path / "report.html")
-    assert "Represent town by" in path.read_text(encoding="utf-8")
+    assert "Encode town with" in path.read_text(encoding="utf-8")
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
@@ -263,7 +268,7 @@ def test_dropping_has_no_encoder_to_save(rows):
         found.fit_encoder()
 
 
-def test_if_nothing_worked_there_is_no_winner(rows):
+def test_if_everything_failed_there_is_no_winner(rows):
     def broken(*_: Any) -> float:
         raise ValueError("no score")
 
@@ -273,4 +278,4 @@ def test_if_nothing_worked_there_is_no_winner(rows):
             call()
     assert found.to_dict()["best"] is None
     assert set(found.table()["failure"]) == {"ValueError: no score"}
-    assert found.verdict[0] == "No method worked on these data."
+    assert found.verdict[0] == "Every method failed on these data."

@@ -1,18 +1,39 @@
-"""The report: what stands on it, in which order, and that names on it are text."""
+"""The report: its parts, their order, their charts, and that names in it are text."""
 
 from __future__ import annotations
 
 import json
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from sufrep import compare
-from sufrep._compare._page import comparison_page
-from sufrep._report import CodePart, render_page
+from sufrep import compare, make_encoder
+from sufrep._compare._data import read_data
+from sufrep._compare._page import (
+    MAPPABLE,
+    comparison_page,
+    fold_parts,
+    group_means,
+    improvement_text,
+    level_plane,
+    map_parts,
+    means_spectrum,
+    number_or_none,
+    ranking_part,
+    size_part,
+    spectrum_parts,
+    target_means,
+    time_part,
+)
+from sufrep._report import CodePart, SearchBox, render_page
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -27,33 +48,33 @@ def titles(page: Any) -> list[str]:
 
 def test_the_verdict_comes_first_then_the_ranking_the_code_and_the_rest(found):
     page = comparison_page(found)
-    assert page.title == "town: which representation predicts price?"
+    assert page.title == "town: which encoding predicts price best?"
     assert page.verdict == found.verdict
     assert titles(page) == [
         *("Ranking", "Use the winner", "All results", "Fold by fold", "Map of the levels of town"),
-        *("In how many ways the levels differ", "How large the levels are", "Time against accuracy"),
+        *("In how many directions the levels differ", "How large the levels are", "Time against accuracy"),
     ]
     assert page.footer.endswith("with random_state=0.")
 
 
-def test_facts_tell_what_was_compared(found):
+def test_facts_describe_the_comparison(found):
     facts = dict(comparison_page(found).facts)
-    sizes = found.plan.problem.counts
+    sizes = found.plan.data.counts
     assert facts == {
         "rows": "120",
         "levels": "6",
-        "rows a level": f"{sizes.min()} to {sizes.max()}",
+        "rows per level": f"{sizes.min()} to {sizes.max()}",
         "task": "regression",
-        "measure": "mean squared error",
+        "scoring": "mean squared error",
         "folds": "4",
         "models": "linear",
     }
 
 
-def test_repetitions_are_told_and_folds_named_after_them(rows):
+def test_folds_are_numbered_by_repetition(rows):
     found = compare(*rows(), group="town", methods="means", models="linear", cv=2, n_repeats=2)
     page = comparison_page(found)
-    assert dict(page.facts)["folds"] == "2, 2 times"
+    assert dict(page.facts)["folds"] == "2, repeated 2 times"
     assert part(page, "Fold by fold").table.columns[1:] == ("fold 1.1", "fold 1.2", "fold 2.1", "fold 2.2")
 
 
@@ -62,36 +83,36 @@ def test_the_table_has_all_results_and_marks_the_best(found):
     assert [row[:2] for row in table.rows] == [(item.method, item.model) for item in found.summaries]
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert table.highlight == 0
-    assert "failed because" not in table.columns
+    assert "failure" not in table.columns
     base = next(row for row in table.rows if row[0] == "one_hot")
     assert base[4:9] == (None,) * 5
 
 
-def test_failures_stand_in_the_table_with_their_reason(rows, monkeypatch):
-    monkeypatch.setitem(compare.__globals__["run_plan"].__globals__, "MOST_CELLS", 1.0)
+def test_failures_are_in_the_table_with_their_reason(rows, monkeypatch):
+    monkeypatch.setitem(compare.__globals__["run_plan"].__globals__, "MAX_CELLS", 1.0)
     found = compare(*rows(), group="town", methods=["drop"], models="linear", n_jobs=1)
     page = comparison_page(found)
     table = part(page, "All results")
-    assert table.columns[-1] == "failed because"
+    assert table.columns[-1] == "failure"
     assert [row[-1][:11] for row in table.rows] == ["", "MemoryError"]
     assert table.rows[1][2:12] == (None,) * 10
     assert "Map of the levels of town" not in titles(page)
 
 
 @pytest.mark.usefixtures("no_bundle")
-def test_a_page_of_failures_only_says_so(rows):
+def test_a_page_of_failures_only(rows):
     def broken(*_: Any) -> float:
         raise ValueError("no score")
 
     found = compare(*rows(), group="town", methods="drop", models="linear", scoring=broken, n_jobs=1)
     page = comparison_page(found)
-    assert page.verdict == ("No method worked on these data.", "The first reason: ValueError: no score")
+    assert page.verdict == ("Every method failed on these data.", "First reason: ValueError: no score")
     assert titles(page) == ["All results", "How large the levels are"]
     assert part(page, "All results").highlight is None
     assert "no score" in render_page(page)
 
 
-def test_the_code_is_that_of_the_winner_with_its_loading(found):
+def test_the_code_loads_the_data_and_builds_the_winner(found):
     code = part(comparison_page(found, "X, y = mine()"), "Use the winner")
     assert isinstance(code, CodePart)
     assert "X, y = mine()" in code.code
@@ -122,12 +143,12 @@ def read(html: str) -> Reader:
 
 
 @pytest.mark.usefixtures("no_bundle")
-def test_names_that_try_to_be_more_than_text_are_text(attacked, found):
+def test_markup_in_names_is_escaped(attacked, found):
     html = render_page(comparison_page(attacked))
     page = read(html)
     text = " ".join(page.texts)
-    assert f"Represent {ATTACK}" in text or f"Leave {ATTACK}" in text  # the column
-    assert f"{ATTACK}: which representation predicts {ATTACK} y?" in text  # the target
+    assert f"Encode {ATTACK}" in text or f"Drop {ATTACK}" in text  # the column
+    assert f"{ATTACK}: which encoding predicts {ATTACK} y best?" in text  # the target
     assert any(cell.strip() == ATTACK for cell in page.texts)  # the level, in the table of the map
     # As many scripts as a page without attacks has, apart from charts, and none of them is the user's.
     calm = render_page(comparison_page(found))
@@ -137,7 +158,7 @@ def test_names_that_try_to_be_more_than_text_are_text(attacked, found):
 
 
 @pytest.mark.usefixtures("no_bundle")
-def test_the_data_of_charts_hold_names_as_they_are(attacked):
+def test_charts_contain_names_unchanged(attacked):
     html = render_page(comparison_page(attacked))
     specs = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.DOTALL)
     assert any(ATTACK in json.dumps(json.loads(spec)) for spec in specs)
@@ -154,8 +175,207 @@ def test_a_page_is_made_for_classes_and_for_several_models(mixed):
     assert "share of price = True" in part(page, "Map of").text
 
 
-def test_a_winner_without_a_map_gives_way_to_the_next_that_has_one(rows):
+def test_the_map_is_of_the_best_method_that_has_one(rows):
     X, y = rows()
     found = compare(X, y, group="town", methods=["means"], models=Ridge())
     assert found.best.method == "one_hot"
-    assert "Levels that means takes for alike" in part(comparison_page(found), "Map of").text
+    assert "Levels that are similar according to means" in part(comparison_page(found), "Map of").text
+
+
+# Charts
+
+
+def values_of(chart: Any) -> list[dict[str, Any]]:
+    """All rows of data of an Altair chart, at any depth."""
+    found: list[dict[str, Any]] = []
+    waiting = [chart.to_dict()]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            found += part["data"]["values"] if "values" in part.get("data", ()) else []
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return found
+
+
+@pytest.fixture(scope="module")
+def done(found):
+    return found.summaries
+
+
+def test_the_ranking_shows_improvements_and_names_the_best(found, done):
+    part = ranking_part(found, done)
+    shown = {row["name"]: row["value"] for row in values_of(part.chart) if "value" in row and "name" in row}
+    assert shown == pytest.approx({item.method: item.improvement for item in done})
+    assert "mean squared error is lower than with one_hot" in part.text
+    assert f"the best is {done[0].method} with linear" in part.description
+
+
+def test_higher_scores_are_better(rows):
+    found = compare(*rows(), group="town", methods="means", models="linear", scoring="r2")
+    assert "the r2 is higher than with one_hot" in ranking_part(found, found.summaries).text
+    assert "improvement over one_hot" in found.plot().to_json()
+
+
+def test_each_fold_has_a_dot_for_each_method_but_the_baseline(found, done):
+    (part,) = fold_parts(found, done)
+    methods = {item.method for item in done} - {"one_hot"}
+    assert {row[0] for row in part.table.rows} == methods
+    assert part.table.columns == ("method", "fold 1", "fold 2", "fold 3", "fold 4")
+    assert len([row for row in values_of(part.chart) if "fold" in row]) == 4 * len(methods)
+
+
+def test_the_baseline_alone_has_no_chart_of_folds(rows):
+    found = compare(*rows(), group="town", methods="one_hot", models="linear")
+    assert fold_parts(found, found.summaries) == []
+    assert map_parts(found, found.summaries) == []
+
+
+def test_the_map_lists_the_largest_levels(found, done):
+    (part,) = map_parts(found, done)
+    data = found.plan.data
+    assert part.table.title == "Show the 6 largest levels as a table"
+    assert [row[1] for row in part.table.rows] == sorted(data.counts.tolist(), reverse=True)
+    assert {row[0] for row in part.table.rows} == set("abcdef")
+    assert part.search == SearchBox("search", "Find a level", "label")
+
+
+def test_a_method_without_columns_has_no_map(found, done, monkeypatch):
+    monkeypatch.setitem(map_parts.__globals__, "level_plane", lambda *_: None)
+    assert map_parts(found, done) == []
+
+
+def test_the_spectrum_counts_directions_above_noise(found):
+    (part,) = spectrum_parts(found)
+    assert "1 of 2 directions are above it" in part.text
+
+
+def test_one_direction_has_no_spectrum(rows):
+    X, y = rows()
+    found = compare(X[["town", "size"]], y, group="town", methods="drop", models="linear")
+    assert spectrum_parts(found) == []
+
+
+def test_the_number_of_rare_levels_is_given(found):
+    counts = found.plan.data.counts
+    assert (
+        f"6 levels with {counts.min()} to {counts.max()} rows; 0 have fewer rows than"
+        in size_part(found).text
+    )
+
+
+def test_times_are_plotted_against_improvements(found, done):
+    shown = [row for row in values_of(time_part(found, done).chart) if "x" in row]
+    assert {row["name"] for row in shown} >= {item.method for item in done}
+    assert all(row["x"] > 0 for row in shown)
+
+
+def test_nan_is_not_shown(found):
+    assert number_or_none(float("nan")) is None
+    assert number_or_none(2.0) == 2.0
+    assert improvement_text(found, float("nan")) is None
+    assert improvement_text(found, 0.5) == "+50.0\u00a0%"
+
+
+# Levels
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-50, 50)), min_size=1, max_size=20))
+@settings(deadline=None, max_examples=50)
+def test_group_means_are_the_means_of_each_level(rows):
+    codes, values = np.array(rows).T
+    found = group_means(codes, np.column_stack([values, 2.0 * values]), 4)
+    for level in range(4):
+        expected = values[codes == level].mean() if (codes == level).any() else 0.0
+        np.testing.assert_allclose(found[level], [expected, 2 * expected])
+
+
+def test_the_target_of_a_level_is_its_mean_or_the_share_of_a_class(rows):
+    X, y = rows()
+    means, title = target_means(read_data(X, y, "town", "auto"))
+    np.testing.assert_allclose(means, y.groupby(X["town"]).mean())
+    assert title == "mean of price"
+    sold = (y > 1).rename("sold")
+    means, title = target_means(read_data(X, sold, "town", "auto"))
+    np.testing.assert_allclose(means, sold.groupby(X["town"]).mean())
+    assert title == "share of sold = True"
+
+
+def test_of_many_classes_the_most_frequent_is_shown(rows):
+    X, _ = rows()
+    kinds = pd.Series((["a"] * 3 + ["b"] * 2 + ["c"]) * 20, name="kind")
+    means, title = target_means(read_data(X, kinds, "town", "auto"))
+    assert title == "share of kind = a"
+    np.testing.assert_allclose(means, (kinds == "a").groupby(X["town"]).mean())
+
+
+@pytest.mark.parametrize("method", sorted(MAPPABLE - {"sufficient"}))
+def test_every_method_with_a_map_places_every_level(rows, method):
+    X, y = rows()
+    data = read_data(X, y, "town", "auto")
+    encoder = make_encoder(method, "town").fit(X, y)
+    plane = level_plane(data, encoder.representations_["town"], np.arange(6.0))
+    assert plane is not None
+    assert plane.points.shape == (6, 2)
+    assert np.isfinite(plane.points).all()
+    assert len(plane.titles) == 2
+
+
+def test_one_column_is_drawn_against_the_target(rows):
+    X, y = rows()
+    data = read_data(X, y, "town", "auto")
+    encoder = make_encoder("fisher", "town").fit(X, y)
+    plane = level_plane(data, encoder.representations_["town"], np.arange(6.0))
+    assert plane is not None
+    np.testing.assert_array_equal(plane.points[:, 1], np.arange(6.0))
+    assert plane.titles[1] == "mean of the target"
+
+
+def test_an_encoding_without_columns_has_no_map(rows):
+    nothing: Any = SimpleNamespace(values=np.empty((6, 0)), positions=lambda levels: np.arange(len(levels)))
+    assert level_plane(read_data(*rows(), "town", "auto"), nothing, np.arange(6.0)) is None
+
+
+def test_codings_and_permutations_have_no_map():
+    assert {"means", "latent_state", "sufficient"} <= MAPPABLE
+    assert not {"one_hot", "helmert", "permutation", "multi_permutation"} & MAPPABLE
+
+
+def test_the_spectrum_is_that_of_the_standardised_means(rows):
+    X, y = rows()
+    spectrum = means_spectrum(read_data(X, y, "town", "auto"), 0)
+    assert spectrum is not None
+    covariates = X[["size", "age"]]
+    means = covariates.groupby(X["town"]).transform("mean")
+    spread = np.sqrt(((covariates - means) ** 2).mean())
+    between = ((means - covariates.mean()) / spread).to_numpy()
+    expected = np.linalg.eigvalsh(between.T @ between / len(X))[::-1]
+    np.testing.assert_allclose(spectrum.shares, expected / expected.sum())
+    # Towns differ in size and not in age.
+    assert spectrum.shares[0] > spectrum.noise > spectrum.shares[1]
+
+
+def test_constant_and_missing_columns_do_not_change_the_spectrum(rows):
+    X, y = rows()
+    expected = means_spectrum(read_data(X, y, "town", "auto"), 0)
+    found = means_spectrum(read_data(X.assign(constant=3.0, nothing=np.nan), y, "town", "auto"), 0)
+    assert expected is not None
+    assert found is not None
+    np.testing.assert_allclose(found.shares[:2], expected.shares)
+    np.testing.assert_allclose(found.shares[2:], 0, atol=1e-12)
+
+
+def test_a_column_that_is_constant_within_levels_counts_by_its_spread_overall(rows):
+    X, y = rows()
+    X = X.assign(code=X["town"].map("abcdef".index).astype(float))[["town", "code"]]
+    spectrum = means_spectrum(read_data(X, y, "town", "auto"), 0)
+    assert spectrum is not None
+    np.testing.assert_allclose(spectrum.shares, [1.0])
+
+
+def test_without_covariates_there_is_no_spectrum(rows):
+    X, y = rows()
+    assert means_spectrum(read_data(X[["town"]], y, "town", "auto"), 0) is None
+    assert means_spectrum(read_data(X[["town"]].assign(c=1.0), y, "town", "auto"), 0) is None
+    assert means_spectrum(read_data(X[["town"]].assign(c=np.nan), y, "town", "auto"), 0) is None

@@ -1,17 +1,41 @@
-"""Every method in every split with every model; what fails is told, and the rest goes on."""
+"""Running: methods, scoring, and every method with every model in every split."""
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import Ridge
+from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error, r2_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import TargetEncoder
 
-from sufrep import MeansEncoder, compare
-from sufrep._compare._run import run_plan, take_rows
+from sufrep import MeansEncoder, ToNumbers, compare
+from sufrep._compare._data import make_splits, read_data
+from sufrep._compare._run import (
+    CODINGS,
+    KNOWN_METHODS,
+    check_methods,
+    encode_split,
+    make_method,
+    make_scoring,
+    make_steps,
+    n_cells,
+    read_split,
+    run_plan,
+    take_rows,
+)
+from sufrep.encoders import METHODS
+from sufrep.errors import InvalidParameterError
+
+# Running
 
 
 class Sensitive(Ridge):
@@ -48,7 +72,7 @@ def test_rows_of_any_table_can_be_taken(rows, kind):
     assert np.asarray(taken)[:, 1].tolist() == X["size"][[5, 2]].tolist()
 
 
-def test_outcomes_stand_in_the_order_of_models_methods_and_splits(rows):
+def test_scores_are_sorted_by_model_method_and_split(rows):
     found = compare(
         *rows(),
         group="town",
@@ -57,7 +81,7 @@ def test_outcomes_stand_in_the_order_of_models_methods_and_splits(rows):
         n_repeats=2,
         cv=2,
     )
-    order = [(item.model, item.method, item.repeat, item.fold) for item in found.outcomes]
+    order = [(item.model, item.method, item.repeat, item.fold) for item in found.fold_scores]
     methods = ("one_hot", "means", "drop")
     assert order == [
         (model, method, repeat, fold)
@@ -66,11 +90,11 @@ def test_outcomes_stand_in_the_order_of_models_methods_and_splits(rows):
         for repeat in range(2)
         for fold in range(2)
     ]
-    assert all(item.fit_seconds > 0 and item.predict_seconds > 0 for item in found.outcomes)
+    assert all(item.fit_seconds > 0 and item.predict_seconds > 0 for item in found.fold_scores)
 
 
 @pytest.mark.parametrize("table", ["rows", "mixed"])
-def test_columns_that_a_method_adds_are_counted_beside_the_others(request, table):
+def test_the_columns_that_a_method_adds_are_counted(request, table):
     X, y = request.getfixturevalue(table)() if table == "rows" else request.getfixturevalue(table)
     found = compare(X, y, group="town", methods=["means", "drop", "target_encoder"], models="linear")
     added = {item.method: item.n_columns for item in found.summaries}
@@ -78,7 +102,7 @@ def test_columns_that_a_method_adds_are_counted_beside_the_others(request, table
     assert added == {"one_hot": 5, "means": n_covariates, "drop": 0, "target_encoder": 1}
 
 
-def test_encoders_are_fitted_anew_on_the_training_rows_of_each_split(rows, monkeypatch):
+def test_encoders_are_fitted_to_the_training_rows_of_each_split(rows, monkeypatch):
     X, y = rows()
     seen = []
     original = MeansEncoder.fit_transform
@@ -92,7 +116,48 @@ def test_encoders_are_fitted_anew_on_the_training_rows_of_each_split(rows, monke
     assert seen == [(split.train.tolist(), y[split.train].tolist()) for split in found.plan.splits]
 
 
-def test_a_method_that_fails_is_told_and_the_others_go_on(rows, monkeypatch):
+@pytest.mark.parametrize("method", ["means", "target_encoder", "drop", "random_intercept"])
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_an_encoded_split_is_what_the_pipeline_gives(mixed, method, kind):
+    X, y = mixed
+    X, group = (X, "town") if kind == "frame" else (X.to_numpy(object), 2)
+    data = read_data(X, y, group, "auto")
+    (split, *_), _ = make_splits(data, cv=2, n_repeats=1, folds="stratified", seed=0)
+    encoded = encode_split(make_method(data.after_to_numbers(), method, 0), read_split(data, split))
+    pipeline = Pipeline(make_steps(data, method, 0))
+    train = pipeline.fit_transform(take_rows(data.X, split.train), data.y[split.train])
+    np.testing.assert_array_equal(np.asarray(encoded.train), np.asarray(train))
+    test = pipeline.transform(take_rows(data.X, split.test))
+    np.testing.assert_array_equal(np.asarray(encoded.test), np.asarray(test))
+
+
+def test_text_and_dates_become_numbers_once_per_split_for_all_methods_and_models(mixed, monkeypatch):
+    fitted = []
+    original = ToNumbers.fit
+
+    def watched(self, X, y=None):
+        fitted.append(len(X))
+        return original(self, X, y)
+
+    monkeypatch.setattr(ToNumbers, "fit", watched)
+    models = {"one": Ridge(), "two": Ridge()}
+    compare(*mixed, group="town", methods=["means", "drop"], models=models, cv=2, n_jobs=1)
+    assert fitted == [120, 60, 60]  # once to read the data
+
+
+def test_a_split_that_cannot_be_read_fails_for_every_method(mixed, monkeypatch):
+    def broken(*_: Any) -> None:
+        raise ValueError("no date")
+
+    monkeypatch.setitem(run_plan.__globals__, "take_rows", broken)
+    found = compare(*mixed, group="town", methods="drop", models=Ridge(), cv=2, n_jobs=1)
+    assert {(item.method, item.failure) for item in found.fold_scores} == {
+        ("one_hot", "ValueError: no date"),
+        ("drop", "ValueError: no date"),
+    }
+
+
+def test_a_method_that_fails_does_not_stop_the_others(rows, monkeypatch):
     def broken(*_: Any) -> None:
         raise RuntimeError("no luck\n  today " + "x" * 900)
 
@@ -114,21 +179,20 @@ def test_a_model_that_fails_with_one_method_does_not_stop_the_other_model(rows):
     assert failed == [("drop", "sensitive", "ValueError: 2 columns are not enough")]
 
 
-def test_a_score_that_is_no_number_is_a_failure(rows):
+def test_a_score_of_nan_is_a_failure(rows):
     found = compare(*rows(), group="town", methods="drop", models=Nowhere())
-    assert {item.failure for item in found.outcomes} == {"ValueError: the mean squared error is nan"}
+    assert {item.failure for item in found.fold_scores} == {"ValueError: the mean squared error is nan"}
 
 
 def test_one_hot_columns_that_would_not_fit_fail_and_dropping_is_the_baseline(rows, monkeypatch):
-    monkeypatch.setitem(run_plan.__globals__, "MOST_CELLS", 100.0)
+    monkeypatch.setitem(run_plan.__globals__, "MAX_CELLS", 100.0)
     found = compare(*rows(), group="town", methods=["means", "drop"], models="linear", n_jobs=1)
     assert found.baseline == "drop"
     assert found.summaries[-1].method == "one_hot"
     assert found.summaries[-1].failure == (
-        "MemoryError: 0.0 GB would be needed for a column for each of 6 levels; take fewer rows, or pool "
-        "rare levels"
+        "MemoryError: a column for each of 6 levels would need 0.0 GB; use fewer rows, or pool rare levels"
     )
-    assert "that of leaving the column out" in found.verdict[1]
+    assert "for dropping the column" in found.verdict[1]
     assert found.summaries[0].improvement > 0
 
 
@@ -148,21 +212,168 @@ def test_what_fails_in_some_splits_has_no_score(rows):
     assert np.isnan(last.score)
 
 
-def test_warnings_of_hundreds_of_fits_are_not_repeated(rows, recwarn):
+def test_warnings_of_fits_are_not_shown(rows, recwarn):
     compare(*rows(), group="town", methods="latent_state", models="linear", folds="grouped", cv=3, n_jobs=1)
     assert len(recwarn) == 0
 
 
-def test_progress_counts_pieces_and_names_the_last(rows):
-    told: list[tuple[int, int, str]] = []
+def test_progress_counts_cells_and_names_the_last(rows):
+    reported: list[tuple[int, int, str]] = []
     compare(
         *rows(),
         group="town",
         methods=["means"],
         models="linear",
         cv=2,
-        progress=lambda *news: told.append(news),
+        progress=lambda *news: reported.append(news),
     )
-    assert [(done, total) for done, total, _ in told] == [(i, 4) for i in range(5)]
-    assert told[0][2] == ""
-    assert {what for *_, what in told[1:]} == {"one_hot", "means"}
+    assert [(done, total) for done, total, _ in reported] == [(i, 4) for i in range(5)]
+    assert reported[0][2] == ""
+    assert {what for *_, what in reported[1:]} == {"one_hot", "means"}
+
+
+# Methods
+
+
+def test_all_methods_are_the_registry_the_target_encoder_and_drop():
+    assert check_methods(None) == [*METHODS, "target_encoder", "drop"]
+
+
+@pytest.mark.parametrize(
+    ("given", "methods"),
+    [
+        ("means", ["one_hot", "means"]),
+        (["means", "one_hot", "means"], ["one_hot", "means"]),
+        (("drop",), ["one_hot", "drop"]),
+    ],
+)
+def test_one_hot_is_always_added(given, methods):
+    assert check_methods(given) == methods
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("mean", r"methods is 'mean'.*\n.*one of one_hot, .*drop \(did you mean 'means'\?\)"),
+        (["zzz"], r"target_encoder, drop\.$"),
+        ([3], "methods is 3"),
+        ([], "None for all, or a list of names"),
+    ],
+)
+def test_an_unknown_method_raises(given, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        check_methods(given)
+
+
+@pytest.mark.parametrize("kind", ["frame", "array", "numbered"])
+@pytest.mark.parametrize("method", ["means", "drop", "target_encoder", "one_hot", "random_intercept"])
+def test_steps_encode_the_group_at_any_position(mixed, method, kind):
+    X, y = mixed
+    expected = Pipeline(make_steps(read_data(X, y, "town", "auto"), method, 0)).fit_transform(X, y)
+    given = {"frame": X, "array": X.to_numpy(object), "numbered": X.set_axis(range(5), axis=1)}[kind]
+    steps = Pipeline(make_steps(read_data(given, y, 2, "auto"), method, 0))
+    found = np.asarray(steps.fit_transform(given, y), dtype=float)
+    np.testing.assert_allclose(found, np.asarray(expected, dtype=float))
+    assert [name for name, _ in steps.steps] == ["columns", "encoder"]
+
+
+def test_a_table_of_numbers_needs_no_step_before_the_encoder(rows):
+    assert [name for name, _ in make_steps(read_data(*rows(), "town", "auto"), "means", 0)] == ["encoder"]
+
+
+def test_steps_get_the_target_type_and_the_seed(rows):
+    X, y = rows()
+    data = read_data(X, y > 0, "town", "auto")
+    ((_, encoder),) = make_steps(data, "sufficient", 7)
+    assert (encoder.random_state, encoder.target_type) == (7, "binary")
+    ((_, peer),) = make_steps(data, "target_encoder", 7)
+    inner = peer.transformers[0][1]
+    assert isinstance(inner, TargetEncoder)
+    assert (inner.cv.random_state, type(inner.cv).__name__) == (7, "StratifiedKFold")
+
+
+def test_every_known_method_gives_steps(mixed):
+    data = read_data(*mixed, "town", "auto")
+    for method in KNOWN_METHODS:
+        (_, first), (_, second) = make_steps(data, method, 0)
+        assert isinstance(first, ToNumbers)
+        assert hasattr(second, "fit_transform")
+
+
+def test_only_codings_make_a_column_for_each_level(rows):
+    data = read_data(*rows(), "town", "auto")
+    assert {method: n_cells(data, method) for method in KNOWN_METHODS} == {
+        method: 120.0 * 6 if method in CODINGS else 0.0 for method in KNOWN_METHODS
+    }
+
+
+# Scoring
+
+
+X = np.zeros((6, 1))
+y = np.array([1.0, 2, 3, 4, 5, 9])
+classes = np.array(["a", "b", "b", "c", "b", "a"])
+regressor = DummyRegressor().fit(X, y)
+classifier = DummyClassifier().fit(X, classes)
+shares = st.floats(-0.9, 0.9)
+
+
+def test_the_default_is_the_mean_squared_error_or_the_log_loss():
+    scoring = make_scoring(None, "regression")
+    assert (scoring.name, scoring.is_loss) == ("mean squared error", True)
+    assert scoring.measure(regressor, X, y) == pytest.approx(mean_squared_error(y, regressor.predict(X)))
+    for task in ("binary", "multiclass"):
+        scoring = make_scoring(None, task)
+        assert (scoring.name, scoring.is_loss) == ("log loss", True)
+        expected = log_loss(classes, classifier.predict_proba(X))
+        assert scoring.measure(classifier, X, classes) == pytest.approx(expected)
+
+
+def test_a_negative_loss_of_scikit_learn_s_is_a_loss_and_can_be_sent_to_workers():
+    scoring = make_scoring("neg_mean_absolute_error", "regression")
+    assert (scoring.name, scoring.is_loss) == ("mean absolute error", True)
+    measure = pickle.loads(pickle.dumps(scoring.measure))
+    assert measure(regressor, X, y) == pytest.approx(mean_absolute_error(y, regressor.predict(X)))
+
+
+def test_other_names_are_scores():
+    scoring = make_scoring("r2", "regression")
+    assert (scoring.name, scoring.is_loss) == ("r2", False)
+    assert scoring.measure(regressor, X, y) == pytest.approx(r2_score(y, regressor.predict(X)))
+    assert make_scoring("balanced_accuracy", "binary").name == "balanced accuracy"
+
+
+def test_a_callable_is_a_score_by_its_name():
+    def closeness(model, X, y):
+        return -float(np.abs(model.predict(X) - y).max())
+
+    scoring = make_scoring(closeness, "regression")
+    assert (scoring.name, scoring.is_loss, scoring.measure(regressor, X, y)) == ("closeness", False, -5.0)
+    assert make_scoring(pickle.loads, "regression").name == "loads"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("rocauc", r"\(did you mean 'roc_auc' or"), ("zzzzzz", r"scikit-learn \(accuracy, ")],
+)
+def test_an_unknown_scorer_raises_with_the_known_ones(name, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        make_scoring(name, "regression")
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=1, max_size=5), st.booleans())
+def test_gains_are_positive_for_better_scores(pairs, is_loss):
+    scoring = make_scoring(None if is_loss else "r2", "regression")
+    theirs, ours = np.array(pairs).T
+    gains = scoring.gains(theirs, ours)
+    for gain, one, other in zip(gains, ours, theirs, strict=True):
+        assert (gain > 0) == (one < other if is_loss else one > other)
+    assert scoring.unit(theirs) == (theirs.mean() if is_loss else 1.0)
+
+
+@given(shares)
+def test_improvements_of_losses_are_percentages_and_those_of_scores_differences(share):
+    loss, score = make_scoring(None, "regression"), make_scoring("r2", "regression")
+    assert loss.improvement_text(share) == f"{100 * share:+.1f}\u00a0%"
+    assert score.improvement_text(share) == f"{share:+.4f}"
+    assert loss.improvement_text(abs(share), sign=False)[0] != "+"

@@ -14,9 +14,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier, XGBRegressor
 
-from sufrep import MeansEncoder, compare, make_encoder
-from sufrep._compare._models import MODELS, LabelledClassifier
+from sufrep import MeansEncoder, make_encoder
+from sufrep._compare._data import read_data
+from sufrep._compare._run import make_steps
 from sufrep._compare._snippet import pipeline_code
+from sufrep._models import MODELS, LabelledClassifier
 from sufrep.encoders import METHODS
 
 
@@ -44,11 +46,11 @@ def test_the_code_gives_the_same_predictions_as_the_winner(request, table, metho
     if model == "xgboost":
         few = {"n_estimators": 4, "max_depth": 2, "n_jobs": 1, "random_state": 0}
         classes = LabelledClassifier(XGBClassifier(**few))
-        models: Any = {"xgboost": XGBRegressor(**few) if task == "regression" else classes}
+        estimator: Any = XGBRegressor(**few) if task == "regression" else classes
     else:
-        models = "linear"
-    found = compare(X, y, group="town", methods=method, models=models, cv=2)
-    pipeline = found.pipeline(method, model)
+        estimator = MODELS["linear"](task != "regression", 0)
+    data = read_data(X, y, "town", "auto")
+    pipeline = Pipeline([*make_steps(data, method, 0), ("model", estimator)])
     code = pipeline_code(pipeline)
     copied = run(code, X, y)
     ours = pipeline.fit(X, y)
@@ -92,7 +94,7 @@ def test_the_code_of_every_encoder_makes_it_again(method):
     assert f"make_encoder({method!r}, ['town', ('town', 'street')]" in code
 
 
-def test_the_code_imports_what_it_uses_once_and_from_where_people_do():
+def test_the_code_imports_each_name_once_from_its_public_module():
     steps = make_pipeline(
         make_encoder("means", 0, use_target=True, cv=KFold(3)),
         make_pipeline(StandardScaler(), RandomForestClassifier(max_depth=2)),
@@ -105,7 +107,7 @@ def test_the_code_imports_what_it_uses_once_and_from_where_people_do():
             "from sklearn.preprocessing import StandardScaler",
             "from sufrep import make_encoder",
             "",
-            "# X and y are the table and the target that were compared",
+            "# X and y are the table and the target of the comparison",
             "model = make_pipeline(",
             "    make_encoder('means', 0, cv=KFold(n_splits=3, shuffle=False), use_target=True),",
             "    make_pipeline(StandardScaler(), RandomForestClassifier(max_depth=2)),",
@@ -115,7 +117,7 @@ def test_the_code_imports_what_it_uses_once_and_from_where_people_do():
     )
 
 
-def test_loading_stands_behind_the_imports():
+def test_loading_comes_after_the_imports():
     code = pipeline_code(
         make_pipeline(Ridge()), "import polars as pl\n\nX = pl.read_csv('x.csv')\ny = X['y']"
     )
@@ -136,7 +138,7 @@ def test_any_column_can_be_named_in_the_code(name):
     assert run(code, X, [1.0, 2, 3, 4]).predict(X).shape == (4,)
 
 
-def test_a_default_that_is_no_number_is_left_out():
+def test_a_default_of_nan_is_left_out():
     model = make_pipeline(make_encoder("means", 0), XGBRegressor(missing=np.nan, max_depth=3))
     assert "XGBRegressor(max_depth=3)" in pipeline_code(model)
     model = make_pipeline(make_encoder("means", 0), XGBRegressor(missing=-1.0))

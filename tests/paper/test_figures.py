@@ -11,9 +11,8 @@ import pytest
 
 from sufrep._paper import figures
 from sufrep._paper.figures import draw_figures, figure
-from sufrep._paper.published import published_improvements
 from sufrep._paper.store import Store
-from sufrep._paper.summary import simulated_improvements
+from sufrep._paper.summary import published_improvements, simulated_improvements
 from sufrep.errors import StoreError
 
 Record = dict[str, Any]
@@ -134,7 +133,7 @@ def test_a_store_without_any_of_these_shows_all_it_has(tmp_path, drawn):
     assert set(bars_of(drawn["figure_xgboost"])) == {"permutation", "deviation"}
 
 
-def test_the_slip_of_the_authors_stands_beside_its_method(tmp_path, drawn):
+def test_the_bug_of_the_authors_is_next_to_its_method(tmp_path, drawn):
     records = made(["one_hot", "low_rank"]) + made(["low_rank"], k_index_bug=True)
     draw_figures(filled(tmp_path, records), tmp_path / "out")
     assert bars_of(drawn["figure_xgboost"]) == ["low_rank (k index)", "low_rank"]
@@ -161,21 +160,21 @@ def test_a_method_that_the_store_does_not_have_is_an_error_that_lists_what_it_ha
     store = filled(tmp_path, made(["one_hot", "means", "permutation"]))
     with pytest.raises(
         StoreError,
-        match=rf"has no improvement of '{method}' over one_hot.\nHint: it has those of means, p",
+        match=rf"has no improvement of '{method}' over one_hot.\nHint: the methods are means, p",
     ):
         draw_figures(store, tmp_path / "out", ["means", method])
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("methods", [[], ["one_hot"], ["means"]])
-def test_a_store_without_anything_to_compare_is_a_clear_error(tmp_path, methods):
+def test_a_store_without_anything_to_compare_raises(tmp_path, methods):
     store = filled(tmp_path, made(methods))
     with pytest.raises(StoreError, match=r"holds no cell with both one_hot and another method.\nHint: run"):
         draw_figures(store, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_png_svg_and_html_are_whole_and_need_no_network(tmp_path):
+def test_png_svg_and_html_are_complete_and_need_no_network(tmp_path):
     store = filled(tmp_path, made(["one_hot", "means", "permutation", "bayes"]))
     folder = tmp_path / "new" / "out"
     png, svg, html = draw_figures(store, folder, ["means", "permutation"])
@@ -189,14 +188,14 @@ def test_png_svg_and_html_are_whole_and_need_no_network(tmp_path):
     assert not re.search(r"<(script|link)\b[^>]*\b(src|href)\s*=", page)
 
 
-def test_a_folder_that_cannot_be_is_a_clear_error(tmp_path):
+def test_a_folder_that_cannot_be_made_raises(tmp_path):
     store = filled(tmp_path, made(["one_hot", "means"]))
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"file/out' cannot be written: Not a directory.\nHint: name"):
         draw_figures(store, tmp_path / "file" / "out")
 
 
-def test_a_full_disk_is_a_clear_error_and_leaves_the_figures_of_before(tmp_path, monkeypatch):
+def test_a_full_disk_raises_and_keeps_the_old_figures(tmp_path, monkeypatch):
     class Full:
         def save(self, path: Path, **_: Any) -> None:
             path.write_bytes(b"half")

@@ -1,20 +1,41 @@
-"""The learners: their settings, and that each fits and predicts alike every time."""
+"""Models and encodings of peers: their settings, and that they match their own libraries."""
 
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import warnings
+from functools import cache
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sufrep._paper import models
-from sufrep._paper.models import MODELS, NATIVE_MODELS, TAKES_SPARSE, XGBOOST, grf_features, make_model
+from sufrep._paper.methods import ModelSettings, evaluate
+from sufrep._paper.models import (
+    DEPTH,
+    LEARNING_RATE,
+    MODELS,
+    NATIVE,
+    NATIVE_MODELS,
+    PEER_ENCODINGS,
+    PEER_MODELS,
+    ROUNDS,
+    TAKES_SPARSE,
+    XGBOOST,
+    grf_features,
+    make_model,
+    peer_columns,
+)
+from sufrep._paper.samples import TrialData
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 PACKAGES = {"forest": "econml", "sklearn_forest": "sklearn", "xgboost": "xgboost"}
-# The others read a column of levels by themselves; those of other libraries are in test_peers.py.
+# The others read a column of levels by themselves; those of other libraries are tested below.
 ENCODED = [name for name in MODELS if name not in NATIVE_MODELS]
 
 
@@ -79,7 +100,7 @@ def test_boosted_trees_have_the_settings_that_the_store_records():
 
 
 @pytest.mark.parametrize("name", sorted(TAKES_SPARSE))
-def test_models_that_are_said_to_take_sparse_rows_do(name):
+def test_models_listed_as_taking_sparse_rows_do(name):
     from scipy import sparse
 
     X, y = rows()
@@ -87,7 +108,7 @@ def test_models_that_are_said_to_take_sparse_rows_do(name):
     assert np.isfinite(prediction).all()
 
 
-def test_an_unknown_model_is_named_beside_those_that_are_known():
+def test_an_unknown_model_raises_with_the_known_ones():
     expected = r"model is 'lasso'\.\nHint: model is one of forest, sklearn_forest, xgboost"
     with pytest.raises(InvalidParameterError, match=expected):
         make_model("lasso", n_columns=1, n_trees=4, seed=0)
@@ -102,16 +123,313 @@ def test_an_unknown_model_is_named_beside_those_that_are_known():
     ],
 )
 def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch, name, package, extra):
-    monkeypatch.setattr(models, "find_spec", lambda package: None)  # noqa: ARG005
+    monkeypatch.setitem(sys.modules, {"econml": "econml.grf"}.get(package, package), None)
     expected = rf"The model '{name}' needs the package '{package}'.*\n.*sufrep\[{extra}\]"
     with pytest.raises(MissingDependencyError, match=expected):
         make_model(name, n_columns=1, n_trees=4, seed=0)
 
 
-def test_a_forest_of_scikit_learn_needs_no_further_package(monkeypatch):
-    monkeypatch.setattr(models, "find_spec", lambda package: None)  # noqa: ARG005
-    assert make_model("sklearn_forest", n_columns=1, n_trees=4, seed=0).n_estimators == 4
-
-
 def test_the_formula_of_lemma_one_reads_the_column_after_the_covariates():
     assert make_model("latent_state_regressor", n_columns=4, n_trees=4, seed=0).group == 4
+
+
+# Peers
+
+
+PEERS = ("xgboost", "lightgbm", "catboost", "gpboost", "category_encoders")
+
+READERS = ("xgboost_native", *PEER_MODELS)
+UNSEEN = 99
+
+
+@cache
+def peer_data() -> TrialData:
+    """600 rows of 30 levels, each with an effect on y; some covariates are missing. The last are tested."""
+    for package in PEERS:
+        pytest.importorskip(package, reason="the peers are in the extra 'peers'")
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 30, 600)
+    X = rng.normal(size=(600, 3))
+    y = 2 * X[:, 0] + rng.normal(size=30)[codes] + 10 + rng.normal(size=600) / 5
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return TrialData(X, codes, y, test=np.arange(600) >= 450)
+
+
+def columns(method: str, seed: int = 0, new: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    sample = peer_data()
+    train = ~sample.test
+    new = sample.codes[sample.test] if new is None else new
+    return peer_columns(method, sample.codes[train], sample.y[train], new, seed)
+
+
+@cache
+def fitted(name: str, seed: int = 0) -> Any:
+    """A model fitted to the training rows, once for all tests."""
+    return fit(name, seed, peer_data().y)
+
+
+def fit(name: str, seed: int, y: np.ndarray) -> Any:
+    sample = peer_data()
+    model = make_model(name, n_columns=3, n_trees=0, seed=seed)
+    return model.fit(sample.table[~sample.test], y[~sample.test])
+
+
+def predicted(name: str, table: np.ndarray) -> np.ndarray:
+    return np.asarray(fitted(name).predict(table))
+
+
+# Encodings
+
+
+def test_the_target_encoder_is_scikit_learn_s_with_its_own_cross_fitting():
+    from sklearn.model_selection import KFold
+
+    sample = peer_data()
+    codes, y = sample.codes[~sample.test], sample.y[~sample.test]
+    train, test = columns("target_encoder", seed=7)
+    # In training: the same encoder, fitted to the other four folds.
+    for fit, held_out in KFold(5, shuffle=True, random_state=7).split(codes):
+        np.testing.assert_allclose(
+            train[held_out], peer_columns("target_encoder", codes[fit], y[fit], codes[held_out], 7)[1]
+        )
+    # For new rows: the mean of the level, smoothed by the variances (empirical Bayes).
+    of_level = y[codes == 3]
+    weight = y.var() / (y.var() + of_level.var() / len(of_level))
+    expected = weight * of_level.mean() + (1 - weight) * y.mean()
+    np.testing.assert_allclose(test[sample.codes[sample.test] == 3], expected)
+
+
+def test_the_catboost_encoder_takes_the_rows_before_in_a_random_order():
+    sample = peer_data()
+    codes, y = sample.codes[~sample.test], sample.y[~sample.test]
+    train, test = columns("catboost_encoder", seed=3)
+    sums, counts = np.zeros(30), np.zeros(30)
+    for row in np.random.default_rng(3).permutation(len(codes)):
+        level = codes[row]
+        assert train[row, 0] == pytest.approx((sums[level] + y.mean()) / (counts[level] + 1))
+        sums[level], counts[level] = sums[level] + y[row], counts[level] + 1
+    expected = (sums + y.mean()) / (counts + 1)
+    np.testing.assert_allclose(test[:, 0], expected[sample.codes[sample.test]])
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "options"),
+    [("james_stein", "JamesSteinEncoder", {}), ("glmm", "GLMMEncoder", {"binomial_target": False})],
+)
+def test_other_encodings_are_those_of_category_encoders_for_levels_that_are_text(method, name, options):
+    import category_encoders
+
+    sample = peer_data()
+    levels = pd.DataFrame({"level": [f"level {code}" for code in sample.codes]})
+    encoder = getattr(category_encoders, name)(cols=["level"], **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        train = encoder.fit_transform(levels[~sample.test], pd.Series(sample.y[~sample.test]))
+        test = encoder.transform(levels[sample.test])
+    ours = columns(method)
+    np.testing.assert_allclose(ours[0], train.to_numpy())
+    np.testing.assert_allclose(ours[1], test.to_numpy())
+
+
+def test_the_mixed_model_gives_the_random_effects_of_statsmodels():
+    from statsmodels.regression.mixed_linear_model import MixedLM
+
+    sample = peer_data()
+    train = ~sample.test
+    fitted = MixedLM(sample.y[train], np.ones((450, 1)), groups=sample.codes[train]).fit()
+    effects = np.array([fitted.random_effects[code].iloc[0] for code in sample.codes[train]])
+    np.testing.assert_allclose(columns("glmm")[0][:, 0], effects, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", PEER_ENCODINGS)
+def test_an_unseen_level_is_encoded_as_an_average_level(method):
+    sample = peer_data()
+    new = columns(method, new=np.array([UNSEEN, 3, UNSEEN]))[1]
+    assert new.shape == (3, 1)
+    average = 0 if method == "glmm" else sample.y[~sample.test].mean()
+    np.testing.assert_allclose(new[[0, 2], 0], average)
+    assert new[1, 0] != pytest.approx(average)
+
+
+@pytest.mark.parametrize("method", PEER_ENCODINGS)
+def test_columns_depend_on_the_seed_only_through_the_order_of_rows(method):
+    first, same, other = (columns(method, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first[0], same[0])
+    np.testing.assert_array_equal(first[1], same[1])
+    np.testing.assert_allclose(first[1], other[1])
+    depends = method in ("target_encoder", "catboost_encoder")
+    assert np.allclose(first[0], other[0]) != depends
+
+
+@pytest.mark.parametrize("method", PEER_ENCODINGS)
+def test_an_encoding_is_one_column_next_to_the_covariates_and_uses_the_seed_of_the_trial(method):
+    from xgboost import XGBRegressor
+
+    sample = peer_data()
+    train, test = columns(method, seed=5)
+    model = XGBRegressor(**XGBOOST).fit(np.hstack([sample.X[~sample.test], train]), sample.y[~sample.test])
+    error = np.mean((model.predict(np.hstack([sample.X[sample.test], test])) - sample.y[sample.test]) ** 2)
+    result = evaluate(sample, method, ModelSettings("xgboost", 4, seed=5))
+    assert (result.mse, result.n_columns) == (pytest.approx(error, rel=1e-6), 1)
+
+
+# Models that read the levels without an encoding
+
+
+def by_hand(name: str) -> np.ndarray:
+    """Predictions for the test rows, with levels as each library's own example has them."""
+    sample = peer_data()
+    train, test, y = ~sample.test, sample.test, sample.y[~sample.test]
+    frame = pd.DataFrame(sample.X, columns=["a", "b", "c"])
+    frame["level"] = pd.Categorical(sample.codes)
+    if name == "xgboost_native":
+        from xgboost import XGBRegressor
+
+        return XGBRegressor(**XGBOOST, enable_categorical=True).fit(frame[train], y).predict(frame[test])
+    if name == "lightgbm_native":
+        from lightgbm import LGBMRegressor
+
+        settings: dict[str, Any] = {"max_depth": 4, "num_leaves": 16, "verbose": -1, "deterministic": True}
+        model = LGBMRegressor(n_estimators=100, learning_rate=0.2, n_jobs=1, **settings)
+        return np.asarray(model.fit(frame[train], y).predict(frame[test]))
+    if name == "catboost_native":
+        from catboost import CatBoostRegressor, Pool
+
+        text = frame.assign(level=[str(code) for code in sample.codes])
+        model = CatBoostRegressor(100, 0.2, 4, silent=True, allow_writing_files=False, random_seed=0)
+        model.fit(Pool(text[train], y, cat_features=["level"]))
+        return np.asarray(model.predict(text[test]))
+    import gpboost
+
+    settings = {"learning_rate": 0.2, "max_depth": 4, "num_leaves": 16, "line_search_step_length": True}
+    booster = gpboost.train(
+        {**settings, "num_threads": 1, "verbose": -1},
+        gpboost.Dataset(frame.loc[train, ["a", "b", "c"]], y),
+        gp_model=gpboost.GPModel(group_data=sample.codes[train].astype(str), num_parallel_threads=1),
+        num_boost_round=100,
+    )
+    new = frame.loc[test, ["a", "b", "c"]]
+    found = booster.predict(new, group_data_pred=sample.codes[test].astype(str), pred_latent=True)
+    return np.asarray(found["fixed_effect"] + found["random_effect_mean"])
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_predictions_are_those_of_the_library_called_by_hand(name):
+    sample = peer_data()
+    expected = by_hand(name)
+    np.testing.assert_allclose(predicted(name, sample.table[sample.test]), expected, rtol=1e-5)
+    error = float(np.mean((expected - sample.y[sample.test]) ** 2))
+    result = evaluate(sample, NATIVE, ModelSettings(name, 4, 0))
+    assert (result.mse, result.n_columns) == (pytest.approx(error, rel=1e-5), 0)
+
+
+@cache
+def error_without_levels() -> float:
+    return evaluate(peer_data(), "drop", ModelSettings("xgboost", 4, 0)).mse
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_models_learn_from_the_levels_and_from_rows_with_missing_covariates(name):
+    sample = peer_data()
+    error = np.mean((predicted(name, sample.table[sample.test]) - sample.y[sample.test]) ** 2)
+    assert error < 0.8 * error_without_levels()
+    none = np.full((2, 4), np.nan)
+    none[:, 3] = [3, UNSEEN]
+    assert np.isfinite(predicted(name, none)).all()
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_an_unseen_level_does_not_change_predictions_for_other_rows(name):
+    table = peer_data().table[peer_data().test]
+    before = predicted(name, table)
+    table[0, -1] = UNSEEN
+    after = predicted(name, table)
+    assert np.isfinite(after).all()
+    assert after[0] != before[0]
+    np.testing.assert_array_equal(after[1:], before[1:])
+
+
+def test_the_random_effect_of_an_unseen_level_is_zero():
+    sample = peer_data()
+    model = fitted("gpboost")
+    table = sample.table[:5]
+    fixed = model._booster.predict(table[:, :3], group_data_pred=table[:, 3].astype(int), pred_latent=True)
+    table[:, 3] = UNSEEN
+    np.testing.assert_allclose(model.predict(table), fixed["fixed_effect"])
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_gpboost_does_not_depend_on_the_unit_of_y(unit):
+    table = peer_data().table[peer_data().test]
+    found = fit("gpboost", 0, unit * peer_data().y).predict(table)
+    np.testing.assert_allclose(found, unit * predicted("gpboost", table), rtol=0.02)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_model_repeats_itself(name):
+    table = peer_data().table[peer_data().test]
+    np.testing.assert_array_equal(fit(name, 0, peer_data().y).predict(table), predicted(name, table))
+
+
+def test_the_seed_reaches_catboost():
+    table = peer_data().table[peer_data().test]
+    other = fit("catboost_native", 1, peer_data().y).predict(table)
+    assert not np.array_equal(predicted("catboost_native", table), other)
+
+
+def test_all_have_as_many_rounds_as_the_xgboost_of_the_encodings():
+    assert tuple(XGBOOST[name] for name in ("n_estimators", "learning_rate", "max_depth")) == (
+        ROUNDS,
+        LEARNING_RATE,
+        DEPTH,
+    )
+    assert fitted("xgboost_native").get_booster().num_boosted_rounds() == 100
+    assert fitted("lightgbm_native")._model.booster_.num_trees() == 100
+    assert fitted("catboost_native")._model.tree_count_ == 100
+    assert fitted("gpboost")._booster.num_trees() == 100
+
+
+THREADS = """
+import os, numpy as np
+from sufrep._paper.models import PEER_MODELS, make_model
+table = np.random.default_rng(0).normal(size=(2000, 4))
+table[:, 3] = np.arange(2000) % 50
+for name in PEER_MODELS:
+    model = make_model(name, n_columns=3, n_trees=0, seed=0)
+    before = len(os.listdir("/proc/self/task"))
+    model.fit(table, table[:, 0]).predict(table)
+    print(name, len(os.listdir("/proc/self/task")) - before, os.listdir())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted as on Linux")
+def test_models_start_no_threads_and_write_no_files_and_nothing_on_the_screen(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    # CatBoost starts one that waits, however many work.
+    assert done.stdout == "lightgbm_native 0 []\ncatboost_native 1 []\ngpboost 0 []\n"
+    assert done.stderr == ""
+    assert make_model("catboost_native", n_columns=3, n_trees=0, seed=0)._model.get_param("thread_count") == 1
+
+
+# Missing packages
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("lightgbm_native", "lightgbm"), ("catboost_native", "catboost"), ("gpboost", "gpboost")],
+)
+def test_a_model_whose_package_is_missing_names_it_with_its_extra(monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    expected = rf"The model '{name}' needs the package '{package}'.*\n.*sufrep\[peers\]"
+    with pytest.raises(MissingDependencyError, match=expected):
+        make_model(name, n_columns=3, n_trees=0, seed=0)
+
+
+@pytest.mark.parametrize("method", ["james_stein", "catboost_encoder", "glmm"])
+def test_an_encoding_whose_package_is_missing_names_it_with_its_extra(monkeypatch, method):
+    monkeypatch.setitem(sys.modules, "category_encoders", None)
+    expected = r"Encoder' needs the package 'category_encoders'.*\n.*sufrep\[peers\]"
+    with pytest.raises(MissingDependencyError, match=expected):
+        columns(method)

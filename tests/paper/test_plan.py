@@ -8,8 +8,7 @@ from itertools import groupby
 
 import pytest
 
-from sufrep._paper.models import MODELS
-from sufrep._paper.peers import ENCODINGS
+from sufrep._paper.models import MODELS, PEER_ENCODINGS
 from sufrep._paper.plan import (
     BENCHMARK_DATASETS,
     BENCHMARK_METHODS,
@@ -112,7 +111,7 @@ def test_folds_follow_the_setting():
 
 
 @pytest.mark.parametrize("plan", [SimulationPlan, EmpiricalPlan])
-def test_the_slip_concerns_the_methods_that_choose_k_only(plan):
+def test_the_bug_concerns_the_methods_that_choose_k_only(plan):
     trials = plan(k_index_bug=True, seeds=(0,)).trials()
     assert {trial.method for trial in trials if trial.k_index_bug} == {"low_rank", "sparse_low_rank"}
     assert {trial.method for trial in trials if not trial.k_index_bug}.isdisjoint(
@@ -127,11 +126,14 @@ def test_no_seeds_are_no_trials():
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        ({"setups": ("linear",)}, "setups is 'linear'.\nHint: setups is among global_linear, latent_linear"),
-        ({"models": ("boost",)}, "models is 'boost'.\nHint: models is among forest, sklearn_forest, xgboost"),
+        ({"setups": ("linear",)}, "setups is 'linear'.\nHint: setups is one of global_linear, latent_linear"),
+        (
+            {"models": ("boost",)},
+            "models is 'boost'.\nHint: models is one of forest, sklearn_forest, xgboost",
+        ),
     ],
 )
-def test_an_unknown_name_in_simulations_is_named_beside_those_that_are_known(names, text):
+def test_an_unknown_name_in_simulations_raises_with_the_known_ones(names, text):
     with pytest.raises(InvalidParameterError, match=text):
         SimulationPlan(**names)
 
@@ -139,17 +141,17 @@ def test_an_unknown_name_in_simulations_is_named_beside_those_that_are_known(nam
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        ({"datasets": ("boston",)}, "datasets is 'boston'.\nHint: datasets is among pakistan, ames"),
-        ({"models": ("lasso",)}, "models is 'lasso'.\nHint: models is among forest"),
+        ({"datasets": ("boston",)}, "datasets is 'boston'.\nHint: datasets is one of pakistan, ames"),
+        ({"models": ("lasso",)}, "models is 'lasso'.\nHint: models is one of forest"),
     ],
 )
-def test_an_unknown_name_in_tables_is_named_beside_those_that_are_known(names, text):
+def test_an_unknown_name_in_tables_raises_with_the_known_ones(names, text):
     with pytest.raises(InvalidParameterError, match=text):
         EmpiricalPlan(**names)
 
 
 @pytest.mark.parametrize("plan", [SimulationPlan, EmpiricalPlan])
-def test_a_misspelt_method_brings_the_nearest_one(plan):
+def test_a_misspelt_method_suggests_the_closest_one(plan):
     with pytest.raises(UnknownMethodError, match=r"'lowrank'\.\nHint: did you mean 'low_rank'\?"):
         plan(methods=("means", "lowrank"))
 
@@ -161,7 +163,7 @@ def test_real_data_have_no_truth_that_oracle_or_bayes_could_use(method):
         EmpiricalPlan(methods=(method,))
 
 
-@pytest.mark.parametrize("method", [*METHODS, *ENCODINGS, "drop"])
+@pytest.mark.parametrize("method", [*METHODS, *PEER_ENCODINGS, "drop"])
 @pytest.mark.parametrize("plan", [SimulationPlan, EmpiricalPlan])
 def test_every_encoder_and_the_covariates_alone_can_be_planned(plan, method):
     assert {trial.method for trial in plan(methods=(method,), seeds=(0,)).trials()} == {method}

@@ -1,23 +1,39 @@
-"""Runs: what is stored, what is left to do, and that processes, threads and Dask give the same records."""
+"""Runs: what is stored, what is left to do, and that processes and Dask give the same records."""
 
 from __future__ import annotations
 
 import json
+import math
+import os
+import signal
+import subprocess
 import sys
+import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sufrep._paper import run
-from sufrep._paper.plan import EmpiricalPlan, EmpiricalTrial, Settings, SimulationPlan, SimulationTrial
-from sufrep._paper.run import run_plan, run_trial, versions
+from sufrep._paper.methods import TrialResult
+from sufrep._paper.plan import (
+    BenchmarkPlan,
+    EmpiricalPlan,
+    EmpiricalTrial,
+    Settings,
+    SimulationPlan,
+    SimulationTrial,
+)
+from sufrep._paper.run import _delayed_interrupt, run_plan, run_trial, versions
 from sufrep._paper.store import Store, trial_key
-from sufrep.errors import InvalidParameterError, MissingDependencyError, StoreError
+from sufrep.errors import DataNotFoundError, MissingDependencyError, StoreError
 
 pytest.importorskip("xgboost", reason="the experiments need xgboost")
 
@@ -37,7 +53,11 @@ def store(folder: Path) -> Store:
 
 def results(folder: Path) -> list[str]:
     """All records but for the time that they took, byte for byte."""
-    return [json.dumps({**one, "seconds": None}) for one in store(folder).records()]
+    return dumped(store(folder))
+
+
+def dumped(store: Store) -> list[str]:
+    return [json.dumps({**one, "seconds": None}) for one in store.records()]
 
 
 # One trial
@@ -56,7 +76,7 @@ def test_a_trial_run_again_has_the_same_result():
     assert {**first, "seconds": 0} == {**second, "seconds": 0}
 
 
-def test_trials_do_not_say_that_a_method_stopped_early(monkeypatch):
+def test_trials_do_not_warn_that_a_method_stopped_early(monkeypatch):
     def evaluate(*_: Any, **__: Any) -> Any:
         warnings.warn("stopped early", ConvergenceWarning, stacklevel=1)
         raise KeyError("reached")
@@ -94,7 +114,7 @@ def test_a_trial_on_a_real_data_set_has_the_fold_in_its_record(tmp_path):
 # Plans
 
 
-def test_a_plan_is_run_whole_and_each_trial_once(tmp_path):
+def test_each_trial_of_a_plan_is_run_once(tmp_path):
     assert run_plan(plan(), store(tmp_path), command="sufrep paper") == 6
     keys = [trial_key(record) for record in store(tmp_path).records()]
     assert sorted(keys) == sorted(trial_key(asdict(trial)) for trial in plan().trials())
@@ -102,7 +122,7 @@ def test_a_plan_is_run_whole_and_each_trial_once(tmp_path):
     assert about == {"command": "sufrep paper", "versions": versions(), "settings": SMALL.identity()}
 
 
-def test_a_finished_plan_runs_nothing_and_leaves_the_file_alone(tmp_path):
+def test_a_finished_plan_runs_nothing_and_does_not_change_the_file(tmp_path):
     run_plan(plan(), store(tmp_path))
     before = store(tmp_path).path.read_bytes()
     assert run_plan(plan(), store(tmp_path)) == 0
@@ -124,23 +144,23 @@ def test_a_method_named_twice_is_run_once(tmp_path):
     assert len(store(tmp_path).records()) == 4
 
 
-def test_records_are_told_after_they_are_safe(tmp_path):
-    told: list[dict[str, Any]] = []
+def test_records_are_reported_after_they_are_stored(tmp_path):
+    finished: list[dict[str, Any]] = []
 
     def on_finished(record: dict[str, Any]) -> None:
-        told.append(record)
+        finished.append(record)
         assert record in store(tmp_path).records()
 
     run_plan(plan(), store(tmp_path), on_finished=on_finished)
-    assert len(told) == 6
+    assert len(finished) == 6
 
 
-def test_a_run_that_is_interrupted_keeps_what_was_finished_and_goes_on_from_there(tmp_path):
-    told: list[dict[str, Any]] = []
+def test_an_interrupted_run_keeps_finished_trials_and_can_be_resumed(tmp_path):
+    finished: list[dict[str, Any]] = []
 
     def on_finished(record: dict[str, Any]) -> None:
-        told.append(record)
-        if len(told) == 3:
+        finished.append(record)
+        if len(finished) == 3:
             raise KeyboardInterrupt("stop")
 
     with pytest.raises(KeyboardInterrupt, match="stop"):
@@ -151,9 +171,9 @@ def test_a_run_that_is_interrupted_keeps_what_was_finished_and_goes_on_from_ther
     assert results(tmp_path) == results(tmp_path / "at once")
 
 
-def test_other_settings_are_refused_before_anything_is_run(tmp_path):
+def test_different_settings_are_refused_before_anything_is_run(tmp_path):
     run_plan(plan(), store(tmp_path))
-    with pytest.raises(StoreError, match=r"holds results with other settings \(n\)"):
+    with pytest.raises(StoreError, match=r"holds results with different settings \(n\)"):
         run_plan(plan(settings=replace(SMALL, n=300)), store(tmp_path))
     assert len(store(tmp_path).records()) == 6
 
@@ -170,15 +190,118 @@ def test_versions_name_python_and_only_what_is_installed(monkeypatch):
     assert set(versions()) == {"python", "numpy"}
 
 
+# Benchmarks
+
+
+def ames(folder: Path, *, constant: bool = False) -> Settings:
+    """Settings for 60 made houses of three neighbourhoods."""
+    header = "Id,LotArea,Alley,Neighborhood,GarageYrBlt,GarageQual,PoolQC,SalePrice"
+    rows = [
+        f"{i},{i % 7},NA,{'abc'[i % 3]},2000,TA,NA,{1000 if constant else 1000 + i % 11}" for i in range(60)
+    ]
+    (folder / "ames_kaggle.csv").write_text("\n".join([header, *rows]) + "\n")
+    return Settings(data_dir=str(folder), n_folds=2)
+
+
+def small(settings: Settings, **changes: Any) -> BenchmarkPlan:
+    names: dict[str, Any] = {"models": ("xgboost", "catboost_native"), "methods": ("one_hot", "james_stein")}
+    return BenchmarkPlan(("ames",), settings=settings, **{**names, **changes})
+
+
+def test_a_peer_that_fails_is_recorded_and_does_not_stop_the_others(tmp_path):
+    pytest.importorskip("catboost", reason="the peers are in the extra 'peers'")
+    store = Store(tmp_path / "store", "benchmark")
+    assert run_plan(small(ames(tmp_path, constant=True)), store) == 6
+    failed = [record for record in store.records() if record["failure"]]
+    assert [(record["model"], record["fold"]) for record in failed] == [
+        ("catboost_native", 0),
+        ("catboost_native", 1),
+    ]
+    assert failed[0]["failure"].startswith("CatBoostError: ")
+    assert failed[0]["failure"].endswith("All train targets are equal")
+    assert (failed[0]["mse"], failed[0]["n_columns"]) == (None, None)
+    others = [record for record in store.records() if not record["failure"]]
+    assert [record["mse"] for record in others] == pytest.approx([0.0] * 4, abs=1e-6)
+    assert all(list(record) == list(failed[0]) for record in others)
+    # A failure is a result: it is not run again.
+    assert run_plan(small(ames(tmp_path, constant=True)), store) == 0
+
+
+def test_an_interrupted_benchmark_can_be_resumed(tmp_path):
+    pytest.importorskip("catboost", reason="the peers are in the extra 'peers'")
+    plan = small(ames(tmp_path))
+    first, whole = Store(tmp_path / "a", "benchmark"), Store(tmp_path / "b", "benchmark")
+    finished: list[dict[str, Any]] = []
+
+    def on_finished(record: dict[str, Any]) -> None:
+        finished.append(record)
+        if len(finished) == 3:
+            raise KeyboardInterrupt("stop")
+
+    with pytest.raises(KeyboardInterrupt, match="stop"):
+        run_plan(plan, first, on_finished=on_finished)
+    assert run_plan(plan, first) == 3
+    assert run_plan(plan, whole) == 6
+    assert dumped(first) == dumped(whole)
+    assert {record["failure"] for record in whole.records()} == {None}
+
+
+def test_a_missing_package_ends_the_benchmark_and_is_not_recorded(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "category_encoders", None)
+    store = Store(tmp_path / "store", "benchmark")
+    with pytest.raises(MissingDependencyError, match=r"sufrep\[peers\]"):
+        run_plan(small(ames(tmp_path)), store)
+    assert [record["method"] for record in store.records()] == ["one_hot"]
+
+
+def test_missing_data_end_the_benchmark(tmp_path):
+    with pytest.raises(DataNotFoundError, match=r"ames_kaggle\.csv"):
+        run_plan(small(Settings(data_dir=str(tmp_path), n_folds=2)), Store(tmp_path / "store", "benchmark"))
+
+
+AMES_TRIAL = EmpiricalTrial("ames", "xgboost", "one_hot", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "recorded"),
+    [
+        (ValueError("of several\n  lines"), "ValueError: of several lines"),
+        (MemoryError("8 GB"), "MemoryError: 8 GB"),
+        (RuntimeError("x" * 999), "RuntimeError: " + "x" * 286),
+    ],
+)
+def test_a_failure_is_recorded_on_one_line_of_limited_length(tmp_path, monkeypatch, failure, recorded):
+    def evaluate(*_: Any, **__: Any) -> Any:
+        raise failure
+
+    monkeypatch.setattr(run, "evaluate", evaluate)
+    settings = ames(tmp_path)
+    record = run_trial(AMES_TRIAL, settings, keep_failures=True)
+    assert record["failure"] == recorded
+    with pytest.raises(type(failure), match=str(failure)):
+        run_trial(AMES_TRIAL, settings)
+
+
+def test_predictions_of_nan_are_a_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "evaluate", lambda *_, **__: TrialResult(math.nan))
+    record = run_trial(AMES_TRIAL, ames(tmp_path), keep_failures=True)
+    assert (record["mse"], record["failure"]) == (None, "ValueError: the error is nan")
+
+
+def test_the_records_of_other_experiments_have_no_failure(tmp_path):
+    record = run_trial(replace(AMES_TRIAL, method="drop"), ames(tmp_path))
+    assert list(record)[-5:] == ["mse", "n_columns", "k", "alpha", "seconds"]
+
+
 # Dask
 
 
 @pytest.fixture
 def cluster() -> Iterator[str]:
-    """The address of a cluster of two processes."""
+    """The address of a cluster of one process."""
     distributed = pytest.importorskip("distributed", reason="the backend 'dask' needs distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
     ) as running:
         yield running.scheduler_address
 
@@ -201,40 +324,139 @@ def test_without_an_address_dask_starts_processes_of_its_own_and_ends_them(tmp_p
         distributed.get_client()
 
 
-@pytest.mark.parametrize("n_jobs", [2, -1])
-def test_dask_starts_as_many_processes_as_joblib_would(tmp_path, monkeypatch, n_jobs):
-    distributed = pytest.importorskip("distributed", reason="the backend 'dask' needs distributed")
-    asked: list[dict[str, Any]] = []
-
-    def client(**options: Any) -> Any:
-        asked.append(options)
-        raise ValueError("enough")
-
-    monkeypatch.setattr(distributed, "Client", client)
-    monkeypatch.setattr(run, "effective_n_jobs", {2: 2, -1: 7}.__getitem__)
-    with pytest.raises(ValueError, match="enough"):
-        run_plan(plan(), store(tmp_path), backend="dask", n_jobs=n_jobs)
-    assert asked == [{"n_workers": {2: 2, -1: 7}[n_jobs], "threads_per_worker": 1}]
+# Ctrl-C
 
 
-@pytest.mark.parametrize("failure", [OSError("Timed out"), ValueError("missing port number")])
-def test_a_cluster_that_does_not_answer_is_a_clear_error(tmp_path, monkeypatch, failure):
-    # A real address that nobody answers takes 30 s to fail, and two such clients keep Python from ending.
-    distributed = pytest.importorskip("distributed", reason="the backend 'dask' needs distributed")
-
-    def client(**options: Any) -> Any:
-        assert options == {"address": "tcp://nobody"}
-        raise failure
-
-    monkeypatch.setattr(distributed, "Client", client)
-    expected = r"scheduler is 'tcp://nobody'\.\nHint: scheduler is the address of a running Dask cluster"
-    with pytest.raises(InvalidParameterError, match=expected):
-        run_plan(plan(), store(tmp_path), backend="dask", scheduler="tcp://nobody")
-    assert store(tmp_path).records() == []
+@pytest.fixture(autouse=True)
+def _usual_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
-def test_dask_that_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    expected = r"The backend 'dask' needs the package 'distributed'.*\n.*sufrep\[dask\]"
-    with pytest.raises(MissingDependencyError, match=expected):
-        run_plan(plan(), store(tmp_path), backend="dask")
+def trial(steps: list[str], n_presses: int) -> None:
+    with _delayed_interrupt():
+        for i in range(n_presses):
+            steps.append(f"press {i}")
+            signal.raise_signal(signal.SIGINT)
+        steps.append("end")
+
+
+def test_a_trial_ends_before_ctrl_c_takes_effect():
+    steps: list[str] = []
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        trial(steps, n_presses=1)
+    assert steps == ["press 0", "end"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_takes_effect_immediately():
+    steps: list[str] = []
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        trial(steps, n_presses=2)
+    assert steps == ["press 0", "press 1"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_trial_without_ctrl_c_restores_the_handler():
+    trial([], n_presses=0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_run_that_ignores_ctrl_c_keeps_ignoring_it():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    steps: list[str] = []
+    trial(steps, n_presses=1)
+    assert steps == ["press 0", "end"]
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_trial_runs_in_a_thread_that_cannot_set_handlers():
+    steps: list[str] = []
+    thread = Thread(target=trial, args=(steps, 0))
+    thread.start()
+    thread.join()
+    assert steps == ["end"]
+
+
+# Killed runs
+
+
+METHODS = ("one_hot", "means", "drop", "oracle", "bayes")
+SEEDS = range(3)
+N_TRIALS = len(SEEDS) * len(METHODS)
+# Jobs of a run, and after how many new lines of the file it is killed: before any trial, then during trials.
+KILLS = ((2, 1), (2, 4))
+PATIENCE = 60.0
+
+
+def command(folder: Path, jobs: int) -> list[str]:
+    cell = ["--setups", "latent_linear", "--latent", "2", "--levels", "5", "--n", "200"]
+    rest = ["--methods", *METHODS, "--seeds", str(len(SEEDS)), "--jobs", str(jobs), "--store", str(folder)]
+    return [sys.executable, "-m", "sufrep.cli", "paper", "simulations", *cell, *rest]
+
+
+def finish(folder: Path, jobs: int) -> str:
+    """Run to the end; what was printed."""
+    done = subprocess.run(
+        command(folder, jobs), capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def started(folder: Path, jobs: int, scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run in a process group of its own, which is killed at the end whatever happens."""
+    environment = {**os.environ, "JOBLIB_TEMP_FOLDER": str(scratch)}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command(folder, jobs), start_new_session=True, env=environment, **quiet)
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        # What the killed workers could not give back.
+        for semaphore in Path("/dev/shm").glob(f"sem.loky-{process.pid}-*"):
+            semaphore.unlink()
+
+
+def n_lines(folder: Path) -> int:
+    path = Store(folder, "simulations").path
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def kill_after(folder: Path, jobs: int, n_new: int, scratch: Path) -> None:
+    """Start, wait until the file has so many more lines, kill -9 parent and workers."""
+    wanted = n_lines(folder) + n_new
+    with started(folder, jobs, scratch) as process:
+        give_up = time.monotonic() + PATIENCE
+        while n_lines(folder) < wanted:
+            assert process.poll() is None, "the run ended before it could be killed"
+            assert time.monotonic() < give_up, "the run stores nothing"
+            time.sleep(0.005)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills process groups, as POSIX knows them")
+def test_a_run_killed_at_several_moments_ends_with_the_records_of_one_that_was_not(tmp_path):
+    pytest.importorskip("typer", reason="the command line needs typer")
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    for jobs, n_new in KILLS:
+        kill_after(killed, jobs, n_new, tmp_path)
+        assert 0 <= len(results(killed)) < N_TRIALS
+    n_before = len(results(killed))
+    assert n_before > 0
+
+    printed = finish(killed, jobs=1)
+    assert f"{n_before} of {N_TRIALS} trials are already in" in printed
+    assert f"\n{N_TRIALS - n_before} trial(s) run" in printed
+    assert len(Store(killed, "simulations").runs()) == len(KILLS) + 1
+
+    plan = SimulationPlan(
+        ("latent_linear",), (2,), (5,), methods=METHODS, seeds=SEEDS, settings=Settings(n=200)
+    )
+    assert run_plan(plan, Store(whole, "simulations")) == N_TRIALS
+    assert results(killed) == results(whole)
+    keys = Counter(trial_key(one) for one in Store(killed, "simulations").records())
+    assert len(keys) == N_TRIALS
+    assert set(keys.values()) == {1}

@@ -11,7 +11,7 @@ import pytest
 from sufrep import simulate
 from sufrep._paper import samples
 from sufrep._paper.plan import EmpiricalTrial, Settings, SimulationTrial
-from sufrep._paper.samples import Sample, real_sample, simulated_sample
+from sufrep._paper.samples import TrialData, real_data, simulated_data
 from sufrep._splits import level_folds
 from sufrep.datasets import Dataset
 from sufrep.errors import DataNotFoundError, InvalidParameterError
@@ -32,7 +32,7 @@ def ames(folder: Path, levels: str) -> Path:
 
 
 def test_a_simulated_sample_is_that_of_its_seed_and_settings():
-    sample = simulated_sample(TRIAL, replace(SETTINGS, own_probability=0.7))
+    sample = simulated_data(TRIAL, replace(SETTINGS, own_probability=0.7))
     drawn = simulate(
         "latent_linear", n=600, p=6, n_latent=2, levels_per_latent=5, own_probability=0.7, seed=3
     )
@@ -44,7 +44,7 @@ def test_a_simulated_sample_is_that_of_its_seed_and_settings():
 
 
 def test_a_fifth_of_the_rows_of_each_level_is_tested():
-    sample = simulated_sample(TRIAL, SETTINGS)
+    sample = simulated_data(TRIAL, SETTINGS)
     assert sample.test.sum() == 120
     for level in range(10):
         of_level = sample.codes == level
@@ -52,33 +52,33 @@ def test_a_fifth_of_the_rows_of_each_level_is_tested():
 
 
 def test_levels_of_fewer_than_five_rows_are_never_tested():
-    sample = simulated_sample(replace(TRIAL, levels_per_latent=60), SETTINGS)
+    sample = simulated_data(replace(TRIAL, levels_per_latent=60), SETTINGS)
     counts = np.bincount(sample.codes)
     assert (counts[sample.codes] < 5).any()
     assert (counts[sample.codes[sample.test]] >= 5).all()
     assert set(sample.codes[sample.test]) <= set(sample.codes[~sample.test])
 
 
-def test_methods_and_models_of_one_seed_meet_the_same_rows_and_split():
-    sample = simulated_sample(TRIAL, SETTINGS)
-    other = simulated_sample(replace(TRIAL, method="mnl", model="forest", k_index_bug=True), SETTINGS)
+def test_methods_and_models_of_one_seed_have_the_same_rows_and_split():
+    sample = simulated_data(TRIAL, SETTINGS)
+    other = simulated_data(replace(TRIAL, method="mnl", model="forest", k_index_bug=True), SETTINGS)
     np.testing.assert_array_equal(sample.y, other.y)
     np.testing.assert_array_equal(sample.test, other.test)
 
 
 def test_another_seed_draws_other_rows_and_another_split():
-    sample, other = simulated_sample(TRIAL, SETTINGS), simulated_sample(replace(TRIAL, seed=4), SETTINGS)
+    sample, other = simulated_data(TRIAL, SETTINGS), simulated_data(replace(TRIAL, seed=4), SETTINGS)
     assert not np.array_equal(sample.X, other.X)
     assert not np.array_equal(sample.test, other.test)
 
 
-def test_a_sample_too_small_for_any_test_row_is_a_clear_error():
+def test_a_sample_too_small_for_any_test_row_raises():
     with pytest.raises(InvalidParameterError, match=r"n is 30\.\nHint: n is large enough"):
-        simulated_sample(replace(TRIAL, levels_per_latent=500), Settings(n=30))
+        simulated_data(replace(TRIAL, levels_per_latent=500), Settings(n=30))
 
 
 def test_the_table_holds_the_covariates_and_then_the_level():
-    sample = simulated_sample(TRIAL, SETTINGS)
+    sample = simulated_data(TRIAL, SETTINGS)
     np.testing.assert_array_equal(sample.table[:, :-1], sample.X)
     np.testing.assert_array_equal(sample.table[:, -1], sample.codes)
 
@@ -86,10 +86,10 @@ def test_the_table_holds_the_covariates_and_then_the_level():
 # Inner folds
 
 
-def marked(n: int = 90) -> Sample:
+def marked(n: int = 90) -> TrialData:
     """Rows that carry their own number as only covariate."""
     codes = np.arange(n) % 3
-    return Sample(
+    return TrialData(
         np.arange(n, dtype=float)[:, None], codes, np.arange(n) * 2.0, level_folds(codes, 5, 0) == 0
     )
 
@@ -107,8 +107,8 @@ def test_inner_folds_test_each_training_row_once():
     np.testing.assert_array_equal(tested, np.ones(72))
 
 
-def test_inner_folds_know_no_truth():
-    sample = simulated_sample(TRIAL, SETTINGS)
+def test_inner_folds_have_no_truth():
+    sample = simulated_data(TRIAL, SETTINGS)
     assert all(part.truth is None for part in sample.inner(3, seed=0))
 
 
@@ -123,7 +123,7 @@ def test_inner_folds_follow_their_seed():
 
 def test_a_real_sample_has_the_rows_of_its_file(tmp_path):
     settings = Settings(data_dir=str(ames(tmp_path, "bbbbaaaaac")))
-    sample = real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 0), settings)
+    sample = real_data(EmpiricalTrial("ames", "xgboost", "means", 0, 0), settings)
     np.testing.assert_array_equal(sample.X, np.column_stack([np.arange(10), np.zeros(10)]))
     np.testing.assert_array_equal(sample.y, 1000 + np.arange(10))
     assert sample.codes.tolist() == [1, 1, 1, 1, 0, 0, 0, 0, 0, 2]
@@ -133,48 +133,48 @@ def test_a_real_sample_has_the_rows_of_its_file(tmp_path):
 def test_the_folds_of_a_real_sample_test_each_row_of_a_large_level_once(tmp_path):
     settings = Settings(data_dir=str(ames(tmp_path, "bbbbaaaaac")))
     tests = [
-        real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, fold), settings).test for fold in range(4)
+        real_data(EmpiricalTrial("ames", "xgboost", "means", 0, fold), settings).test for fold in range(4)
     ]
     np.testing.assert_array_equal(np.sum(tests, axis=0), [1] * 9 + [0])
 
 
 def test_the_number_of_folds_is_a_setting(tmp_path):
     settings = Settings(data_dir=str(ames(tmp_path, "aaaaaaaa")), n_folds=2)
-    assert real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 1), settings).test.sum() == 4
+    assert real_data(EmpiricalTrial("ames", "xgboost", "means", 0, 1), settings).test.sum() == 4
 
 
-def test_a_data_set_whose_levels_are_smaller_than_the_folds_is_a_clear_error(tmp_path):
+def test_a_data_set_whose_levels_are_smaller_than_the_folds_raises(tmp_path):
     settings = Settings(data_dir=str(ames(tmp_path, "aaabbb")))
     expected = (
         r"n_folds is 4\.\nHint: n_folds is at most the number of rows of the largest level of ames, 3\."
     )
     with pytest.raises(InvalidParameterError, match=expected):
-        real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 0), settings)
+        real_data(EmpiricalTrial("ames", "xgboost", "means", 0, 0), settings)
 
 
-def test_a_repetition_shuffles_the_rows_anew(tmp_path):
+def test_a_repetition_shuffles_the_rows_differently(tmp_path):
     settings = Settings(data_dir=str(ames(tmp_path, "ab" * 20)))
     first, again, other = (
-        real_sample(EmpiricalTrial("ames", "xgboost", "means", seed, 0), settings).test for seed in (0, 0, 1)
+        real_data(EmpiricalTrial("ames", "xgboost", "means", seed, 0), settings).test for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-def test_the_folder_may_stand_in_the_environment(tmp_path, monkeypatch):
+def test_the_folder_may_be_set_in_the_environment(tmp_path, monkeypatch):
     from sufrep._paper.samples import _load
 
     _load.cache_clear()  # no folder is named, so the environment is no part of the key
     monkeypatch.setenv("SUFREP_DATA", str(ames(tmp_path, "aaaabbbb")))
-    sample = real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 0), Settings())
+    sample = real_data(EmpiricalTrial("ames", "xgboost", "means", 0, 0), Settings())
     assert len(sample.y) == 8
     _load.cache_clear()
 
 
-def test_a_folder_without_the_file_is_a_clear_error(tmp_path):
+def test_a_folder_without_the_file_raises(tmp_path):
     settings = Settings(data_dir=str(tmp_path))
     with pytest.raises(DataNotFoundError, match=r"king_county\.csv"):
-        real_sample(EmpiricalTrial("king_county", "xgboost", "means", 0, 0), settings)
+        real_data(EmpiricalTrial("king_county", "xgboost", "means", 0, 0), settings)
 
 
 def test_covariates_that_are_missing_stay_missing(monkeypatch):
@@ -182,7 +182,7 @@ def test_covariates_that_are_missing_stay_missing(monkeypatch):
     data = Dataset("ames", "level", "y", ("a", "b"), X, np.array(["b", "a"] * 4), np.arange(8.0))
     monkeypatch.setattr(samples, "load_dataset", lambda name, folder: data)  # noqa: ARG005
     samples._load.cache_clear()
-    sample = real_sample(EmpiricalTrial("ames", "xgboost", "means", 0, 0), Settings())
+    sample = real_data(EmpiricalTrial("ames", "xgboost", "means", 0, 0), Settings())
     samples._load.cache_clear()
     np.testing.assert_array_equal(sample.X, X)
     np.testing.assert_array_equal(sample.table, np.column_stack([X, [1, 0] * 4]))
@@ -193,7 +193,7 @@ def test_covariates_that_are_missing_stay_missing(monkeypatch):
 @pytest.mark.parametrize(("name", "n_rows"), [("pakistan", 504), ("ames", 1458)])
 def test_the_real_data_can_be_cut_into_four_folds(data_dir, name, n_rows):
     settings = Settings(data_dir=str(data_dir))
-    tests = [real_sample(EmpiricalTrial(name, "xgboost", "means", 0, f), settings).test for f in range(4)]
+    tests = [real_data(EmpiricalTrial(name, "xgboost", "means", 0, f), settings).test for f in range(4)]
     sizes = [test.sum() for test in tests]
     assert np.ptp(sizes) <= 1
     assert len(tests[0]) == n_rows

@@ -6,8 +6,10 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +121,7 @@ def test_a_benchmark_has_a_file_of_its_own_although_its_trials_are_those_of_real
     assert trial_key(benchmarked(3, "ValueError: no")) == trial_key(fold(3))
 
 
-def test_a_trial_is_told_by_its_own_fields_and_not_by_its_result():
+def test_a_trial_is_identified_by_its_own_fields_and_not_by_its_result():
     assert trial_key(record(mse=9.0, seconds=9.0)) == trial_key(record())
     assert trial_key(record(k_index_bug=True)) != trial_key(record())
     assert trial_key(fold(1)) != trial_key(fold(2))
@@ -135,7 +137,7 @@ def test_letters_of_all_alphabets_and_line_ends_inside_a_text_survive(tmp_path):
 # Killed runs
 
 
-def test_a_last_line_torn_at_any_byte_loses_that_record_only_and_is_cut_off_by_the_next(tmp_path):
+def test_a_last_line_cut_at_any_byte_loses_only_that_record_and_is_removed_by_the_next(tmp_path):
     store = filled(tmp_path)
     whole = store.path.read_bytes()
     start = whole.rstrip(b"\n").rfind(b"\n") + 1
@@ -147,7 +149,7 @@ def test_a_last_line_torn_at_any_byte_loses_that_record_only_and_is_cut_off_by_t
         assert store.path.read_bytes() == whole, f"cut after byte {end}"
 
 
-def test_a_first_line_torn_at_any_byte_leaves_an_empty_store(tmp_path):
+def test_a_first_line_cut_at_any_byte_leaves_an_empty_store(tmp_path):
     store = filled(tmp_path, n_records=0)
     whole = store.path.read_bytes()
     for end in range(len(whole)):
@@ -157,7 +159,7 @@ def test_a_first_line_torn_at_any_byte_leaves_an_empty_store(tmp_path):
             assert store.path.read_bytes() == b""
 
 
-def test_a_torn_line_of_settings_does_not_bind_the_next_run(tmp_path):
+def test_an_incomplete_line_of_settings_does_not_bind_the_next_run(tmp_path):
     store = filled(tmp_path, n_records=0)
     store.path.write_bytes(store.path.read_bytes()[:-1])
     with store.writing({**IDENTITY, "n": 7}) as writer:
@@ -165,13 +167,13 @@ def test_a_torn_line_of_settings_does_not_bind_the_next_run(tmp_path):
     assert [run["settings"]["n"] for run in store.runs()] == [7]
 
 
-def test_a_torn_line_stays_as_it_is_while_a_store_is_only_read(tmp_path):
+def test_reading_a_store_does_not_remove_an_incomplete_line(tmp_path):
     store = filled(tmp_path)
-    torn = store.path.read_bytes()[:-9]
-    store.path.write_bytes(torn)
+    cut = store.path.read_bytes()[:-9]
+    store.path.write_bytes(cut)
     store.records()
     store.export(tmp_path / "csv")
-    assert store.path.read_bytes() == torn
+    assert store.path.read_bytes() == cut
 
 
 # Damage
@@ -185,14 +187,14 @@ def test_a_damaged_line_in_the_middle_is_an_error_that_names_the_line(tmp_path, 
     lines = store.path.read_bytes().split(b"\n")
     lines[2] = damage
     store.path.write_bytes(b"\n".join(lines))
-    with pytest.raises(StoreError, match="is damaged: line 3 of 4 is no JSON"):
+    with pytest.raises(StoreError, match="is damaged: line 3 of 4 is not a JSON"):
         store.records()
     with pytest.raises(StoreError, match="line 3 of 4"), store.writing(IDENTITY):
         pass
     assert store.path.read_bytes() == b"\n".join(lines)
 
 
-def test_an_export_is_not_taken_for_a_store_to_go_on_with(tmp_path):
+def test_an_export_cannot_be_appended_to(tmp_path):
     filled(tmp_path / "store").export(tmp_path / "csv")
     exported = Store(tmp_path / "csv", "simulations")
     with pytest.raises(StoreError, match=r"simulations\.csv' is an export.*\nHint: name another folder"):
@@ -200,7 +202,7 @@ def test_an_export_is_not_taken_for_a_store_to_go_on_with(tmp_path):
     assert exported.records() == filled(tmp_path / "again").records()
 
 
-def test_what_the_hint_for_a_damaged_line_says_works(tmp_path):
+def test_the_hint_for_a_damaged_line_works(tmp_path):
     store = filled(tmp_path)
     lines = store.path.read_bytes().split(b"\n")
     del lines[2]
@@ -211,25 +213,25 @@ def test_what_the_hint_for_a_damaged_line_says_works(tmp_path):
 # Disks that cannot be written
 
 
-def test_a_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path):
+def test_a_file_in_place_of_the_folder_raises(tmp_path):
     blocked = tmp_path / "results"
     blocked.write_text("not a folder")
     for folder in (blocked, blocked / "deeper"):
         store = Store(folder, "simulations")
         assert store.records() == []
         with (
-            pytest.raises(
-                StoreError, match=r"cannot be written: .+\nHint: name a folder that can be written"
-            ),
+            pytest.raises(StoreError, match=r"cannot be written: .+\nHint: name a writable folder"),
             store.writing(IDENTITY),
         ):
             pass
     assert blocked.read_text() == "not a folder"
 
 
-def test_a_folder_in_the_place_of_a_csv_file_is_a_clear_error_and_leaves_no_part(tmp_path):
+def test_a_folder_in_place_of_a_csv_file_raises_and_leaves_no_temporary_file(tmp_path):
     (tmp_path / "csv" / "simulations.csv").mkdir(parents=True)
-    with pytest.raises(StoreError, match=r"simulations.csv' cannot be written: .+\nHint: name a folder"):
+    with pytest.raises(
+        StoreError, match=r"simulations.csv' cannot be written: .+\nHint: name a writable folder"
+    ):
         filled(tmp_path).export(tmp_path / "csv")
     assert [path.name for path in (tmp_path / "csv").iterdir()] == ["simulations.csv"]
 
@@ -244,13 +246,13 @@ def _full_after(n_bytes: int) -> Any:
 
 
 @pytest.mark.parametrize("write", [_full_at_once, _full_after(1), _full_after(40)])
-def test_a_full_disk_leaves_the_file_as_it_was_and_says_so(tmp_path, monkeypatch, write):
+def test_a_full_disk_raises_and_does_not_change_the_file(tmp_path, monkeypatch, write):
     store = filled(tmp_path)
     before = store.path.read_bytes()
     with store.writing(IDENTITY) as writer:
         monkeypatch.setattr(os, "write", write)
         with pytest.raises(
-            StoreError, match=r"cannot be written: .+\nHint: free some space and start the same"
+            StoreError, match=r"cannot be written: .+\nHint: free some space and run the same"
         ):
             writer.append(record(7))
         assert store.path.read_bytes() == before
@@ -272,36 +274,28 @@ def test_a_record_that_the_disk_does_not_confirm_is_taken_back(tmp_path, monkeyp
     assert store.path.read_bytes() == before
 
 
-LIMITED = """
-import resource, signal, sys
-from sufrep._paper.store import Store
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-store = Store(sys.argv[1], "simulations")
-with store.writing({}) as writer:
-    for seed in range(100):
-        trial = {"setup": "a", "n_latent": 2, "levels_per_latent": 5, "model": "b", "method": "c"}
-        writer.append({**trial, "seed": seed, "k_index_bug": False})
-"""
+@pytest.fixture
+def limited_file_size() -> Iterator[int]:
+    """The most bytes that a file may have."""
+    resource = pytest.importorskip("resource", reason="this system has no limits of file sizes")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    yield 1000
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are set as on Linux")
-def test_a_file_that_really_may_not_grow_keeps_all_whole_records(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "StoreError: The store" in done.stderr
-    assert "Hint: free some space" in done.stderr
+def test_a_file_that_reaches_a_size_limit_keeps_all_complete_records(tmp_path, limited_file_size):
     store = Store(tmp_path, "simulations")
+    with pytest.raises(StoreError, match=r"The store .*\nHint: free some space"):
+        append(store, *map(record, range(100)))
     size = store.path.stat().st_size
-    assert 800 < size <= 1000
+    assert limited_file_size - 300 < size <= limited_file_size
     assert store.path.read_bytes().endswith(b"}\n")
     n_whole = len(store.records())
     assert [one["seed"] for one in store.records()] == list(range(n_whole))
-    with store.writing({}) as writer:
-        writer.append(record(seed=n_whole, setup="a", model="b", method="c"))
-    assert len(store.records()) == n_whole + 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
@@ -314,7 +308,7 @@ def test_a_line_that_cannot_even_be_taken_back_is_the_same_error():
         os.close(descriptor)
 
 
-def test_a_text_that_cannot_be_written_whole_leaves_the_old_one(tmp_path, monkeypatch):
+def test_a_text_that_cannot_be_written_completely_leaves_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "table.csv"
     write_text(path, "old")
 
@@ -346,17 +340,19 @@ def test_a_second_writer_at_the_same_time_is_refused_and_the_first_goes_on(tmp_p
     assert len(store.records()) == 5
 
 
-def test_a_writer_of_another_process_is_refused_too(tmp_path):
-    script = (
-        "import sys; from sufrep._paper.store import Store\n"
-        "with Store(sys.argv[1], 'simulations').writing({}): pass"
+def test_a_store_that_another_process_writes_is_refused(tmp_path):
+    store = filled(tmp_path)
+    locked = (
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"
     )
-    with Store(tmp_path, "simulations").writing({}):
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False
-        )
-    assert done.returncode == 1
-    assert "is being written by another run" in done.stderr
+    command = [sys.executable, "-c", locked, str(store.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(StoreError, match="is being written by another run"), store.writing(IDENTITY):
+            pass
+        other.communicate("\n")
+    append(store, record(3))
 
 
 def test_the_other_experiment_of_a_folder_can_be_written_at_the_same_time(tmp_path):
@@ -364,7 +360,7 @@ def test_the_other_experiment_of_a_folder_can_be_written_at_the_same_time(tmp_pa
         pass
 
 
-def test_the_lock_is_given_back_when_a_run_fails(tmp_path):
+def test_the_lock_is_released_when_a_run_fails(tmp_path):
     store = filled(tmp_path)
     with pytest.raises(ZeroDivisionError, match="division"), store.writing(IDENTITY):
         _ = 1 / 0
@@ -382,10 +378,10 @@ def test_the_lock_is_given_back_when_a_run_fails(tmp_path):
         ({"n": 500, "p": 20}, "xgboost"),
     ],
 )
-def test_other_settings_are_refused_by_the_names_that_differ(tmp_path, other, names):
+def test_different_settings_are_refused_and_named(tmp_path, other, names):
     store = filled(tmp_path)
     before = store.path.read_bytes()
-    expected = re.escape(f"holds results with other settings ({names}).\nHint: name another folder")
+    expected = re.escape(f"holds results with different settings ({names}).\nHint: name another folder")
     with pytest.raises(StoreError, match=expected), store.writing(other):
         pass
     assert store.path.read_bytes() == before
@@ -431,7 +427,7 @@ def test_an_exported_csv_reads_as_the_same_records(tmp_path_factory, records):
 
 
 def dumped(records: list[dict[str, Any]]) -> list[str]:
-    """Which tells 1 from 1.0 and True."""
+    """As JSON, which distinguishes 1 from 1.0 and True."""
     return [json.dumps(one) for one in records]
 
 

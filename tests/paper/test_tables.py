@@ -1,4 +1,4 @@
-"""The paper's tables: exact text of small ones, published values beside ours, and widths for a page."""
+"""Tables, cell by cell, and how they are rendered."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sufrep._paper.benchmark import benchmark_tables
-from sufrep._paper.plan import PAPER_METHODS, REFERENCES
-from sufrep._paper.published import published_improvements
+from sufrep._paper.plan import PAPER_METHODS, REFERENCES, BenchmarkPlan
 from sufrep._paper.store import Store
-from sufrep._paper.tables import all_tables, empirical_tables, recovery_tables, simulation_tables
+from sufrep._paper.summary import published_improvements
+from sufrep._paper.tables import (
+    TextTable,
+    all_tables,
+    benchmark_tables,
+    empirical_tables,
+    recovery_tables,
+    simulation_tables,
+)
 from sufrep.errors import StoreError
 
 Record = dict[str, Any]
@@ -46,7 +52,7 @@ def test_simulations_show_ours_the_interval_and_the_published_bar():
         "setup          cell    means             oracle\n"
         "-------------  ------  ----------------  ----------\n"
         "latent_linear  2L-50G  9.0 ± 12.7 (5.7)  50.0 ± 0.0\n"
-        "Seeds a cell: 2.\n"
+        "Seeds per cell: 2.\n"
         "Cells within 4 points of the published bar: means 1 of 1.\n"
     )
     assert second.render("text") == (
@@ -54,7 +60,7 @@ def test_simulations_show_ours_the_interval_and_the_published_bar():
         "setup          cell    permutation\n"
         "-------------  ------  -----------\n"
         "latent_linear  2L-50G  -5.0 ± 0.0\n"
-        "Seeds a cell: 2.\n"
+        "Seeds per cell: 2.\n"
     )
 
 
@@ -70,7 +76,7 @@ def test_one_seed_has_no_interval_and_a_cell_that_was_not_run_is_empty():
         ("latent_linear", "2L-50G", "50.0 (5.7)", ""),
         ("latent_linear", "3L-50G", "", "50.0 ± 0.0"),
     )
-    assert table.notes[0] == "Seeds a cell: 1 to 2."
+    assert table.notes[0] == "Seeds per cell: 1 to 2."
 
 
 def test_a_zero_has_no_sign():
@@ -103,7 +109,7 @@ def test_with_every_method_no_line_is_wider_than_a_page():
     assert longest <= 140
 
 
-def test_very_many_methods_are_dealt_evenly_over_tables():
+def test_many_methods_are_split_evenly_over_tables():
     records = simulated("one_hot", [1.0])
     records += [record for i in range(16) for record in simulated(f"other_{i}", [1.0])]
     tables = simulation_tables(records)
@@ -111,7 +117,7 @@ def test_very_many_methods_are_dealt_evenly_over_tables():
     assert [name for table in tables for name in table.header[2:]] == [f"other_{i}" for i in range(16)]
 
 
-def test_the_slip_of_the_authors_has_a_column_of_its_own_beside_the_same_published_bar():
+def test_the_authors_bug_has_its_own_column_with_the_same_published_bar():
     records = [
         *simulated("one_hot", [1.0]),
         *simulated("low_rank", [0.75]),
@@ -138,7 +144,7 @@ def test_agreement_counts_the_cells_whose_bar_is_within_the_tolerance(model, poi
 def test_there_is_no_agreement_with_what_was_not_published(changes):
     records = simulated("one_hot", [1.0], **changes) + simulated("means", [0.5], **changes)
     (table,) = simulation_tables(records)
-    assert table.notes == ("Seeds a cell: 1.",)
+    assert table.notes == ("Seeds per cell: 1.",)
     assert table.rows[0][-1] == "50.0"
 
 
@@ -153,7 +159,7 @@ def test_every_model_has_its_table():
     assert [title.partition(":")[0] for title in titles] == ["forest", "xgboost"]
 
 
-def test_recovery_is_the_share_of_the_way_to_the_oracle():
+def test_recovery_is_the_share_of_the_improvement_of_the_oracle():
     records = [
         *simulated("one_hot", [2.0, 3.0]),
         *simulated("means", [1.5, 2.5]),
@@ -187,15 +193,17 @@ def test_real_data_show_improvement_both_tests_and_the_published_row():
     assert table.rows == (
         ("pakistan", "improvement", f"{100 * (1 - 9.3 / 10):.3f}"),
         ("pakistan", "p", f"{plain.pvalue:.5f}"),
-        ("pakistan", "p corrected", f"{corrected:.5f}"),
+        ("pakistan", "p, corrected", f"{corrected:.5f}"),
         ("pakistan", "published (p)", "2.904 (0.52714)"),
     )
-    assert table.notes == ("4 test folds. p corrected: for overlapping training sets (Nadeau and Bengio).",)
+    assert table.notes == (
+        "4 test folds. p, corrected: accounts for overlapping training sets (Nadeau and Bengio).",
+    )
 
 
 def test_a_table_of_methods_that_were_not_published_has_no_published_row():
     (table,) = empirical_tables(crossvalidated("one_hot", [1, 2, 3]) + crossvalidated("drop", [2, 3, 5]))
-    assert [row[1] for row in table.rows] == ["improvement", "p", "p corrected"]
+    assert [row[1] for row in table.rows] == ["improvement", "p", "p, corrected"]
 
 
 def test_one_fold_has_no_p_value():
@@ -246,8 +254,164 @@ def test_all_tables_are_those_of_all_experiments(tmp_path):
 
 
 @pytest.mark.parametrize("method", [None, "one_hot", "means"])
-def test_a_store_without_anything_to_compare_is_a_clear_error(tmp_path, method):
+def test_a_store_without_anything_to_compare_raises(tmp_path, method):
     stored(tmp_path, "simulations", simulated(method, [1.0]) if method else [])
     text = rf"store '{re.escape(str(tmp_path))}' holds no results that can be compared with one_hot"
     with pytest.raises(StoreError, match=text + r".\nHint: run `sufrep paper simulations`, `empirical` or"):
         all_tables(tmp_path)
+
+
+# The benchmark
+
+
+def folds(entry: str, errors: list[float | None], dataset: str = "ames", **changes: Any) -> list[Record]:
+    """Records of an entry, a fold for each error; None is a failure. The fold f took f + 1 seconds."""
+    native = entry in ("xgboost_native", "gpboost")
+    names = {"model": entry, "method": "native"} if native else {"model": "xgboost", "method": entry}
+    rest = {"dataset": dataset, "seed": 0, "k_index_bug": False, **names, **changes}
+    return [
+        {
+            **rest,
+            "fold": fold,
+            "mse": mse,
+            "failure": None if mse else "ValueError: no",
+            "seconds": fold + 1.0,
+        }
+        for fold, mse in enumerate(errors)
+    ]
+
+
+RECORDS = [
+    *folds("one_hot", [10.0, 12.0, 14.0, 12.0]),
+    *folds("sufficient", [9.0, 11.0, 12.0, 10.0]),
+    *folds("glmm", [8.0, 12.0, 12.0, 9.0]),
+    *folds("xgboost_native", [10.0, 10.0, 13.0, 13.0]),
+    *folds("sufficient", [3.0, 3.5], "king_county"),
+    *folds("one_hot", [2.0, 2.0], "king_county"),
+    *folds("xgboost_native", [4.0, None], "pakistan"),
+    *folds("glmm", [3.0, 5.0], "pakistan"),
+    *folds("one_hot", [4.0, 6.0], "pakistan"),
+    *folds("sufficient", [2.0, 4.0], "pakistan"),
+]
+
+
+def test_without_one_hot_the_benchmark_has_no_tables():
+    assert benchmark_tables(folds("sufficient", [1.0, 2.0])) == []
+
+
+def test_the_tables_by_hand():
+    errors, ours, seconds = benchmark_tables(RECORDS)
+    assert errors.render("text") == (
+        "Benchmark: MSE in percent of one_hot\n"
+        "                pakistan     ames         king_county\n"
+        "--------------  -----------  -----------  ------------\n"
+        "sufficient      60.0 *       87.5 ± 4.0   162.5 ± 12.5\n"
+        "one_hot         100.0 ± 0.0  100.0 ± 5.2  100.0 *\n"
+        "glmm            80.0 ± 0.0   85.4 *\n"
+        "xgboost_native  failed       95.8 ± 10.4\n"
+        "Means over 2 or 4 folds; encodings are followed by xgboost.\n"
+        "±: standard error of the paired difference to the best entry, which is marked with *.\n"
+    )
+    assert ours.render("text") == (
+        "Benchmark: sufficient against the best other entry, difference of the MSE in percent\n"
+        "data set     rank    best other  difference    verdict\n"
+        "-----------  ------  ----------  ------------  -------------------------\n"
+        "pakistan     1 of 3  glmm        -25.0 ± 0.0   first\n"
+        "ames         2 of 4  glmm        +2.4 ± 4.7    within one standard error\n"
+        "king_county  2 of 2  one_hot     +62.5 ± 12.5  behind\n"
+        "Of 3 data sets: first 1, within one standard error 1, behind 1.\n"
+    )
+    assert seconds.render("text") == (
+        "Benchmark: median seconds per fold\n"
+        "                pakistan  ames  king_county\n"
+        "--------------  --------  ----  -----------\n"
+        "sufficient      1.50      2.50  1.50\n"
+        "one_hot         1.50      2.50  1.50\n"
+        "glmm            1.50      2.50\n"
+        "xgboost_native  failed    2.50\n"
+    )
+
+
+def test_our_own_failure_is_counted():
+    records = folds("one_hot", [1.0, 2.0]) + folds("sufficient", [None, 1.0])
+    ours = benchmark_tables(records)[1]
+    assert ours.rows == (("ames", "", "one_hot", "", "failed"),)
+    assert ours.notes == ("Of 1 data sets: first 0, within one standard error 0, behind 0, failed 1.",)
+
+
+def test_one_fold_has_no_standard_error_and_is_behind_when_it_is_worse():
+    errors, ours, _ = benchmark_tables(folds("one_hot", [1.0]) + folds("sufficient", [2.0]))
+    assert errors.rows == (("sufficient", "200.0"), ("one_hot", "100.0 *"))
+    assert ours.rows == (("ames", "2 of 2", "one_hot", "+100.0", "behind"),)
+
+
+def test_without_our_encoder_it_has_no_table():
+    titles = [table.title for table in benchmark_tables(folds("one_hot", [1.0]) + folds("drop", [2.0]))]
+    assert titles == ["Benchmark: MSE in percent of one_hot", "Benchmark: median seconds per fold"]
+
+
+def test_the_whole_benchmark_fits_on_a_page():
+    plan = BenchmarkPlan(methods=("one_hot", "target_encoder", "james_stein", "catboost_encoder", "glmm"))
+    records = [
+        record
+        for dataset in plan.datasets
+        for name in (*plan.methods, *plan.models[1:])
+        for record in folds(name, [8.0, 9.0, 10.0, 11.0, 12.5 + len(name)], dataset)
+    ]
+    for table in benchmark_tables(records):
+        assert len(table.header) == 9
+        assert max(len(line) for line in table.render("text").splitlines()) <= 140
+
+
+# Rendering
+
+
+SMALL = TextTable("A title", ("setup", "one_two"), (("a", "1.0 ± 0.5"), ("longer", "2 %")), ("A note.",))
+
+
+def test_text_is_aligned_in_columns():
+    assert SMALL.render("text") == (
+        "A title\nsetup   one_two\n------  ---------\na       1.0 ± 0.5\nlonger  2 %\nA note.\n"
+    )
+
+
+def test_markdown_is_a_table_between_empty_lines():
+    assert SMALL.render("markdown") == (
+        "**A title**\n\n| setup | one_two |\n| --- | --- |\n| a | 1.0 ± 0.5 |\n| longer | 2 % |\n\nA note.\n"
+    )
+
+
+def test_latex_is_a_whole_float_with_its_specials_escaped():
+    assert SMALL.render("latex") == (
+        "\\begin{table}\n"
+        "\\centering\n"
+        "\\begin{tabular}{ll}\n"
+        "\\hline\n"
+        "setup & one\\_two \\\\\n"
+        "\\hline\n"
+        "a & 1.0 $\\pm$ 0.5 \\\\\n"
+        "longer & 2 \\% \\\\\n"
+        "\\hline\n"
+        "\\end{tabular}\n"
+        "\\caption{A title. A note.}\n"
+        "\\end{table}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "escaped"),
+    [
+        ("_", r"\_"),
+        ("%", r"\%"),
+        ("&", r"\&"),
+        ("#", r"\#"),
+        ("$", r"\$"),
+        ("{}", r"\{\}"),
+        ("±", r"$\pm$"),
+        ("\\", r"\textbackslash{}"),
+        ("~", r"\textasciitilde{}"),
+        ("^", r"\textasciicircum{}"),
+    ],
+)
+def test_every_special_of_latex_is_escaped_once(plain, escaped):
+    assert f"x{escaped}y & b" in TextTable("", ("", ""), ((f"x{plain}y", "b"),)).render("latex")

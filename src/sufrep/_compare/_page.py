@@ -1,41 +1,72 @@
-"""The report of a comparison: what to read, in which order."""
+"""The report of a comparison: its parts in reading order, each chart with the text that explains it."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from sufrep._compare._page_charts import (
-    fold_parts,
-    improvement_text,
-    map_parts,
-    number_or_none,
-    ranking_part,
-    size_part,
-    spectrum_parts,
-    time_part,
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from sufrep._charts import (
+    MAX_LEVELS,
+    ZOOM_HINT,
+    interval_dots,
+    labelled_scatter,
+    level_map,
+    paired_dots,
+    size_bars,
+    spectrum_bars,
 )
+from sufrep._compare._results import fold_improvements
+from sufrep._compare._run import CODINGS, DROP, make_steps
 from sufrep._compare._snippet import pipeline_code
-from sufrep._report import CodePart, Page, TablePart
+from sufrep._report import ChartPart, CodePart, Page, SearchBox, TablePart
+from sufrep.encoders import METHODS, PermutationEncoder
+from sufrep.encoders._display import principal_plane
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Codes, Floats
     from sufrep._compare._comparison import Comparison
+    from sufrep._compare._data import ComparisonData
+    from sufrep._compare._results import Summary
+    from sufrep.representation import Representation
+
+# Methods that give similar levels similar vectors, so that a map of the levels makes sense.
+MAPPABLE = frozenset(
+    name for name, (kind, _) in METHODS.items() if name not in CODINGS and kind is not PermutationEncoder
+)
+_MAX_FOLD_METHODS = 10
+_MAX_LISTED_LEVELS = 500
+_HOVER = {
+    "name": "method",
+    "series": "model",
+    "value": "improvement",
+    "low": "from",
+    "high": "to",
+    "score": "score",
+    "p": "p, adjusted",
+    "columns": "columns added",
+}
 
 
 def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
-    """All parts of the report."""
-    problem, summaries = comparison.plan.problem, comparison.summaries
+    """Return the whole report."""
+    data, summaries = comparison.plan.data, comparison.summaries
     done = [item for item in summaries if not item.failed]
-    parts: list[Any] = [_results(comparison)]
+    parts: list[Any] = [_results_part(comparison)]
     if done:
-        parts.insert(0, _code(comparison, loading))
-        parts.insert(0, ranking_part(comparison, done))
+        parts = [ranking_part(comparison, done), _code_part(comparison, loading), *parts]
         parts += [*fold_parts(comparison, done), *map_parts(comparison, done), *spectrum_parts(comparison)]
     parts.append(size_part(comparison))
     if done:
         parts.append(time_part(comparison, done))
     return Page(
-        title=f"{problem.group_name}: which representation predicts {problem.target_name}?",
+        title=f"{data.group_name}: which encoding predicts {data.target_name} best?",
         subtitle="A comparison by sufrep, cross-validated on your own rows.",
         verdict=comparison.verdict,
         facts=_facts(comparison),
@@ -45,31 +76,63 @@ def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
     )
 
 
+def ranking_chart(comparison: Comparison) -> Any:
+    """Draw improvements with their intervals, best first."""
+    done = [item for item in comparison.summaries if not item.failed]
+    rows = [
+        {
+            "name": item.method,
+            "series": item.model,
+            "value": number_or_none(item.improvement),
+            "low": number_or_none(item.low),
+            "high": number_or_none(item.high),
+            "score": item.score,
+            "p": number_or_none(item.p_adjusted),
+            "columns": item.n_columns,
+        }
+        for item in done
+        if math.isfinite(item.improvement)
+    ]
+    return interval_dots(
+        rows=rows,
+        names=list(dict.fromkeys(item.method for item in done)),
+        series=list(comparison.plan.models),
+        value_title=_improvement_title(comparison),
+        hover=_HOVER,
+        percent=comparison.plan.scoring.is_loss,
+        baseline=comparison.baseline,
+        reference_title=comparison.baseline,
+    )
+
+
+# Facts, code and table
+
+
 def _facts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    plan, problem = comparison.plan, comparison.plan.problem
-    counts = problem.counts
+    plan, data = comparison.plan, comparison.plan.data
+    counts = data.counts
     n_repeats = len({split.repeat for split in plan.splits})
-    repeated = f", {n_repeats} times" if n_repeats > 1 else ""
+    repeated = f", repeated {n_repeats} times" if n_repeats > 1 else ""
     return (
-        ("rows", f"{len(problem.y):,}"),
-        ("levels", f"{len(problem.levels):,}"),
-        ("rows a level", f"{counts.min():,} to {counts.max():,}"),
-        ("task", problem.task),
-        ("measure", plan.scoring.name),
+        ("rows", f"{len(data.y):,}"),
+        ("levels", f"{len(data.levels):,}"),
+        ("rows per level", f"{counts.min():,} to {counts.max():,}"),
+        ("task", data.task),
+        ("scoring", plan.scoring.name),
         ("folds", f"{comparison.n_folds}{repeated}"),
         ("models", ", ".join(plan.models)),
     )
 
 
-def _code(comparison: Comparison, loading: str | None) -> CodePart:
+def _code_part(comparison: Comparison, loading: str | None) -> CodePart:
     return CodePart(
         title="Use the winner",
-        text="A scikit-learn pipeline. In Python, comparison.fit_best() gives the same, already fitted.",
+        text="A scikit-learn pipeline. In Python, comparison.fit_best() returns the same pipeline, fitted.",
         code=pipeline_code(comparison.pipeline(*comparison.best), loading),
     )
 
 
-def _results(comparison: Comparison) -> TablePart:
+def _results_part(comparison: Comparison) -> TablePart:
     summaries, scoring = comparison.summaries, comparison.plan.scoring
     columns = ["method", "model", scoring.name, "improvement", "95 % from", "to", "p", "p, corrected"]
     columns += ["p, adjusted", "seconds to fit", "seconds to predict", "columns added"]
@@ -90,12 +153,293 @@ def _results(comparison: Comparison) -> TablePart:
     ]
     return TablePart(
         title="All results",
-        columns=[*columns, *(["failed because"] if any_failed else [])],
+        columns=[*columns, *(["failure"] if any_failed else [])],
         rows=rows,
         text=(
-            "p is that of the paired t-test over the folds; corrected allows for training rows that folds "
-            "share (Nadeau and Bengio), adjusted also for the number of methods (Holm). Seconds are medians "
-            "over the folds, of encoder and model together."
+            "p: paired t-test over the folds. Corrected: accounts for training rows shared by folds (Nadeau "
+            "and Bengio). Adjusted: corrected for the number of methods as well (Holm). Seconds: medians "
+            "over the folds, encoder and model together."
         ),
         highlight=0 if not summaries[0].failed else None,
     )
+
+
+# Charts
+
+
+def ranking_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
+    best, scoring = done[0], comparison.plan.scoring
+    return ChartPart(
+        title="Ranking",
+        text=(
+            f"By how much the {scoring.name} is {'lower' if scoring.is_loss else 'higher'} than with "
+            f"{comparison.baseline} and the same model, averaged over the folds; further right is better. "
+            "Lines are 95 % intervals that account for training rows shared by folds. Where a line includes "
+            "zero, the difference may be chance."
+        ),
+        chart=ranking_chart(comparison),
+        description=f"Ranking of {len(done)} methods and models by improvement; the best is {best.method} "
+        f"with {best.model}.",
+    )
+
+
+def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart]:
+    model = done[0].model
+    found = fold_improvements(comparison.fold_scores, comparison.plan.scoring, comparison.baseline, model)
+    shown = [item.method for item in done if item.model == model and item.method in found]
+    shown = [method for method in shown if method != comparison.baseline][:_MAX_FOLD_METHODS]
+    names = _fold_names(comparison)
+    rows = [
+        {"name": method, "fold": name, "value": float(value)}
+        for method in shown
+        for name, value in zip(names, found[method], strict=True)
+    ]
+    if not rows:
+        return []
+    return [
+        ChartPart(
+            title="Fold by fold",
+            text=(
+                f"The same differences in each fold, with {model}. A method that is better in every fold is "
+                "unlikely to be better by chance. Point at a dot to follow its fold."
+            ),
+            chart=paired_dots(
+                rows=rows,
+                names=shown,
+                value_title=_improvement_title(comparison),
+                hover={"name": "method", "fold": "fold", "value": "improvement"},
+                percent=comparison.plan.scoring.is_loss,
+                reference_title=comparison.baseline,
+            ),
+            description=f"Improvement of {len(shown)} methods over {comparison.baseline} in each fold.",
+            table=TablePart(
+                "Show as a table",
+                ("method", *(f"fold {name}" for name in names)),
+                [
+                    (method, *(improvement_text(comparison, value) for value in found[method].tolist()))
+                    for method in shown
+                ],
+            ),
+        )
+    ]
+
+
+def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart]:
+    """Return the map of the best method that has one."""
+    data = comparison.plan.data
+    means, means_title = target_means(data)
+    for item in done:
+        if item.method not in MAPPABLE:
+            continue
+        encoder = comparison.fitted_encoder(item.method, item.model)
+        representation = list(encoder.representations_.values())[data.place]
+        plane = level_plane(data, representation, means)
+        if plane is not None:
+            return [_map_part(data, item.method, plane, means, means_title)]
+    return []
+
+
+def _map_part(
+    data: ComparisonData, method: str, plane: LevelPlane, means: Floats, means_title: str
+) -> ChartPart:
+    labels, counts = data.level_names(), data.counts
+    largest = (-counts).argsort(kind="stable")[:_MAX_LISTED_LEVELS]
+    limited = f" Only the {MAX_LEVELS:,} largest levels are drawn." if len(labels) > MAX_LEVELS else ""
+    return ChartPart(
+        title=f"Map of the levels of {data.group_name}",
+        text=(
+            f"Levels that are similar according to {method} are close to each other. Colour: {means_title}. "
+            f"Size: number of rows.{limited} {ZOOM_HINT}"
+        ),
+        chart=level_map(
+            labels=labels,
+            points=plane.points,
+            sizes=counts.astype(float),
+            values=means,
+            titles=plane.titles,
+            value_title=means_title,
+        ),
+        description=f"{len(labels)} levels in the plane of their vectors by {method}.",
+        table=TablePart(
+            f"Show the {len(largest):,} largest levels as a table",
+            ("level", "rows", means_title),
+            [(labels[i], int(counts[i]), float(means[i])) for i in largest.tolist()],
+        ),
+        search=SearchBox("search", "Find a level", "label"),
+    )
+
+
+def spectrum_parts(comparison: Comparison) -> list[ChartPart]:
+    spectrum = means_spectrum(comparison.plan.data, comparison.plan.seed)
+    if spectrum is None or len(spectrum.shares) < 2:
+        return []
+    n_above = int((spectrum.shares > spectrum.noise).sum())
+    return [
+        ChartPart(
+            title="In how many directions the levels differ",
+            text=(
+                "Spectrum of the matrix of covariate means: each bar is a direction, and its height is the "
+                "share of the variance between levels. The line shows what the same rows give if levels are "
+                f"assigned at random; {n_above} of {len(spectrum.shares)} directions are above it."
+            ),
+            chart=spectrum_bars(spectrum.shares, noise=spectrum.noise),
+            description=f"Spectrum of the means matrix; directions above noise: {n_above}.",
+        )
+    ]
+
+
+def size_part(comparison: Comparison) -> ChartPart:
+    counts = comparison.plan.data.counts
+    small = int((counts < comparison.n_folds).sum())
+    return ChartPart(
+        title="How large the levels are",
+        text=(
+            f"{len(counts):,} levels with {counts.min():,} to {counts.max():,} rows; {small:,} have fewer "
+            "rows than there are folds. The smaller a level, the more its vector has to borrow from others."
+        ),
+        chart=size_bars(counts.astype(float)),
+        description="Histogram of the number of rows of each level.",
+    )
+
+
+def time_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
+    rows = [
+        {
+            "name": item.method,
+            "series": item.model,
+            "x": max(item.fit_seconds, 1e-4),
+            "y": item.improvement,
+            "columns": item.n_columns,
+        }
+        for item in done
+        if math.isfinite(item.improvement)
+    ]
+    return ChartPart(
+        title="Time against accuracy",
+        text="Seconds to fit encoder and model in one fold (median), and the improvement; further up and "
+        "left is better.",
+        chart=labelled_scatter(
+            rows=rows,
+            series=list(comparison.plan.models),
+            x_title="seconds to fit",
+            y_title=_improvement_title(comparison),
+            hover={"name": "method", "series": "model", "x": "seconds", "y": "improvement"},
+            percent=comparison.plan.scoring.is_loss,
+        ),
+        description="Improvement of each method against the time to fit it.",
+    )
+
+
+def _improvement_title(comparison: Comparison) -> str:
+    # Short, because a phone is narrow; the text above the chart explains it.
+    return f"improvement over {comparison.baseline}"
+
+
+def _fold_names(comparison: Comparison) -> list[str]:
+    splits = comparison.plan.splits
+    repeated = len({split.repeat for split in splits}) > 1
+    return [f"{split.repeat + 1}.{split.fold + 1}" if repeated else str(split.fold + 1) for split in splits]
+
+
+def improvement_text(comparison: Comparison, value: float) -> str | None:
+    return comparison.plan.scoring.improvement_text(value) if math.isfinite(value) else None
+
+
+def number_or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# Levels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelPlane:
+    """Positions of the levels in a plane.
+
+    Attributes
+    ----------
+    points : ndarray, shape (n_levels, 2)
+    titles : list of 2 str
+        Titles of the axes.
+    """
+
+    points: Floats
+    titles: list[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spectrum:
+    """How much the levels differ in each direction of their covariates.
+
+    Attributes
+    ----------
+    shares : ndarray, shape (min(n_levels, p),)
+        Shares of the variance between levels.
+    noise : float
+        The first share if levels are assigned to the same rows at random.
+    """
+
+    shares: Floats
+    noise: float
+
+
+def level_plane(data: ComparisonData, representation: Representation, means: Floats) -> LevelPlane | None:
+    """Place the levels by their vectors; a single column is plotted against the means of the target."""
+    values: Any = representation.values
+    values = values.toarray() if hasattr(values, "toarray") else values
+    order = representation.positions(data.levels.tolist())
+    values, n_columns = values[order], values.shape[1]
+    if not n_columns:
+        return None
+    if n_columns == 1:
+        return LevelPlane(np.column_stack([values, means]), [representation.columns[0], "mean of the target"])
+    points, titles = principal_plane(values, np.maximum(data.counts, 1).astype(float))
+    return LevelPlane(points, titles)
+
+
+def target_means(data: ComparisonData) -> tuple[Floats, str]:
+    """Return the mean target of each level (n_levels,), or the share of one class, and its title."""
+    y, title = data.y, f"mean of {data.target_name}"
+    if data.task != "regression":
+        classes, counts = np.unique(y, return_counts=True)
+        shown = classes[-1] if data.task == "binary" else classes[np.argmax(counts)]
+        y, title = y == shown, f"share of {data.target_name} = {shown}"
+    means = group_means(data.codes, np.asarray(y, dtype=np.float64)[:, None], len(data.levels))
+    return means[:, 0], title
+
+
+def means_spectrum(data: ComparisonData, seed: int) -> Spectrum | None:
+    """Return the spectrum of the covariate means, in units of the spread within levels."""
+    columns = np.asarray(Pipeline(make_steps(data, DROP, seed)).fit_transform(data.X), dtype=np.float64)
+    columns = columns[:, np.isfinite(columns).any(axis=0)]
+    if not columns.shape[1]:
+        return None
+    columns = np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0))
+    squared = _squared_singular_values(columns, data.codes)
+    shuffled = np.random.default_rng(seed).permutation(data.codes)
+    total = squared.sum()
+    if total <= 0:
+        return None
+    return Spectrum(squared / total, float(_squared_singular_values(columns, shuffled)[0] / total))
+
+
+def group_means(codes: Codes, columns: Floats, n_levels: int) -> Floats:
+    """Return the means of columns (n, p) within levels; (n_levels, p)."""
+    counts = np.maximum(np.bincount(codes, minlength=n_levels), 1)
+    sums = [np.bincount(codes, column, minlength=n_levels) for column in columns.T]
+    return np.column_stack(sums) / counts[:, None]
+
+
+def _squared_singular_values(columns: Floats, codes: Codes) -> Floats:
+    """Return those of the means of standardised columns, levels weighted by their number of rows."""
+    n_levels = int(codes.max()) + 1
+    centred = columns - columns.mean(axis=0)
+    means = group_means(codes, centred, n_levels)
+    spread: Floats = np.sqrt(np.mean((centred - means[codes]) ** 2, axis=0))
+    overall: Floats = np.sqrt(np.mean(centred**2, axis=0))
+    # A column that is constant within levels has no spread there; one that is constant adds nothing.
+    unit: Floats = np.where(spread > 1e-9 * overall, spread, overall)
+    known = np.broadcast_to(unit > 0, means.shape)
+    scaled = np.divide(means, unit, out=np.zeros_like(means), where=known)
+    share = np.sqrt(np.bincount(codes, minlength=n_levels) / len(codes))
+    return np.asarray(np.linalg.svd(share[:, None] * scaled, compute_uv=False) ** 2)

@@ -1,46 +1,81 @@
-"""Every method in every split, with every model; what fails is told, and the rest goes on."""
+"""Running a comparison: every method with every model in every split, scored."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
+from sklearn.compose import ColumnTransformer
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import TargetEncoder
 from sufrep._sklearn import take_rows
-from threadpoolctl import threadpool_limits
 
-from sufrep._compare._methods import MOST_CELLS, make_steps, n_cells
+from sufrep._grid import Failure, attempt, run_grid, single_threaded_fit
+from sufrep._models import check_name, log_losses
+from sufrep.encoders import METHODS, ContrastEncoder, ToNumbers, make_encoder
+from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from sufrep._compare._folds import Split
-    from sufrep._compare._problem import Problem
-    from sufrep._compare._scoring import Scoring
+    from sufrep._arrays import Array, Floats
+    from sufrep._compare._data import ComparisonData, Split
+    from sufrep._grid import Report
 
-_LONGEST_FAILURE = 300
+DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
+KNOWN_METHODS = (*METHODS, TARGET_ENCODER, DROP)
+# Codings with a column for each level but one.
+CODINGS = tuple(name for name, (kind, _) in METHODS.items() if kind is ContrastEncoder)
+# Encodings of more cells (of 8 bytes) fail instead of filling the memory.
+MAX_CELLS = 1e8
+_INNER_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComparisonPlan:
+    """What is run.
+
+    Attributes
+    ----------
+    data : ComparisonData
+    methods : sequence of str
+    models : mapping of str to estimator
+        Unfitted.
+    splits : sequence of Split
+    scoring : Scoring
+    seed : int
+    """
+
+    data: ComparisonData
+    methods: Sequence[str]
+    models: Mapping[str, Any]
+    splits: Sequence[Split]
+    scoring: Scoring
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """One method with one model in one split.
+class FoldScore:
+    """Score of one method with one model in one split.
 
     Attributes
     ----------
     method, model : str
     repeat, fold : int
     score : float
-        NaN where it failed.
+        NaN if it failed.
     fit_seconds, predict_seconds : float
-        Of encoder and model together.
+        Of encoder and model together. Turning text and dates into numbers is not included: it is done once
+        for all methods.
     n_columns : int
-        Columns that the method adds to those beside the group.
+        Number of columns that the method adds to those that are not groups.
     failure : str or None
         Why there is no score.
     """
@@ -56,135 +91,275 @@ class Outcome:
     failure: str | None = None
 
 
+def run_plan(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
+    """Score everything in parallel; the scores are sorted by model, method and split."""
+    total = len(plan.methods) * len(plan.splits)
+    found: list[list[FoldScore]] = []
+
+    def on_result(scores: list[FoldScore]) -> None:
+        found.append(scores)
+        if report:
+            report(len(found), total, scores[0].method)
+
+    if report:
+        report(0, total, "")
+    run_grid(score_split, _cells(plan), on_result, n_jobs=n_jobs)
+    methods, models = list(plan.methods), list(plan.models)
+    return sorted(
+        (item for scores in found for item in scores),
+        key=lambda item: (models.index(item.model), methods.index(item.method), item.repeat, item.fold),
+    )
+
+
+def scores_by_method(scores: Sequence[FoldScore]) -> Iterator[tuple[tuple[str, str], list[FoldScore]]]:
+    """Group scores by (model, method), in their order."""
+    found: dict[tuple[str, str], list[FoldScore]] = {}
+    for item in scores:
+        found.setdefault((item.model, item.method), []).append(item)
+    yield from found.items()
+
+
+# Methods
+
+
+def check_methods(methods: str | Sequence[str] | None) -> list[str]:
+    """Return the methods to compare, always with one-hot columns, the baseline."""
+    if methods is None:
+        return list(KNOWN_METHODS)
+    listed = [methods] if isinstance(methods, str) else list(methods)
+    for method in listed:
+        check_name("methods", method, KNOWN_METHODS)
+    if not listed:
+        raise InvalidParameterError("methods", methods, "None for all, or a list of names")
+    return list(dict.fromkeys([ONE_HOT, *listed]))
+
+
+def make_steps(data: ComparisonData, method: str, seed: int) -> list[tuple[str, Any]]:
+    """Return the unfitted steps of a pipeline that come before the model."""
+    encoder = ("encoder", make_method(data.after_to_numbers(), method, seed))
+    return [encoder] if data.all_numeric else [("columns", ToNumbers(keep=data.columns)), encoder]
+
+
+def make_method(data: ComparisonData, method: str, seed: int) -> Any:
+    """Return the unfitted encoder of a method, for the groups of the data."""
+    if method == DROP:
+        return _column_transformer("drop", data)
+    if method == TARGET_ENCODER:
+        kind = KFold if data.task == "regression" else StratifiedKFold
+        inner = kind(_INNER_FOLDS, shuffle=True, random_state=seed)
+        return _column_transformer(TargetEncoder(target_type=data.target_type, cv=inner), data)
+    options = {"random_state": seed, "target_type": data.target_type}
+    known = METHODS[method][0]._parameter_constraints
+    return make_encoder(method, data.group, **{key: options[key] for key in options if key in known})
+
+
+def n_cells(data: ComparisonData, method: str) -> int:
+    """Return the number of cells that the columns of a coding have; 0 for other methods."""
+    return len(data.y) * len(data.levels) if method in CODINGS else 0
+
+
+def _column_transformer(encoder: Any, data: ComparisonData) -> ColumnTransformer:
+    step = ("encoder", encoder, data.columns)
+    return ColumnTransformer([step], remainder="passthrough", verbose_feature_names_out=False)
+
+
+# One split
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """What is run.
-
-    Attributes
-    ----------
-    problem : Problem
-    methods : sequence of str
-    models : mapping of str to estimator
-        Not fitted.
-    splits : sequence of Split
-    scoring : Scoring
-    seed : int
-    """
-
-    problem: Problem
-    methods: Sequence[str]
-    models: Mapping[str, Any]
-    splits: Sequence[Split]
-    scoring: Scoring
-    seed: int
-
-
-def run_plan(plan: Plan, n_jobs: int | None, tell: Callable[[int, int, str], None] | None) -> list[Outcome]:
-    """Run all, side by side; ``tell`` hears how many are done, of how many, and what was last."""
-    # The slowest encoders are the last of the registry; what is slow should start first.
-    pairs = [(method, split) for method in reversed(plan.methods) for split in plan.splits]
-    if tell:
-        tell(0, len(pairs), "")
-    found: list[Outcome] = []
-    with parallel_config(backend="loky", n_jobs=n_jobs, inner_max_num_threads=1):
-        calls = (delayed(run_split)(plan, method, split) for method, split in pairs)
-        for done, outcomes in enumerate(Parallel(return_as="generator_unordered", batch_size=1)(calls), 1):
-            found += outcomes
-            if tell:
-                tell(done, len(pairs), outcomes[0].method)
-    place = {method: rank for rank, method in enumerate(plan.methods)}
-    models = list(plan.models)
-    order = {item: (models.index(item.model), place[item.method], item.repeat, item.fold) for item in found}
-    return sorted(found, key=order.__getitem__)
-
-
-def run_split(plan: Plan, method: str, split: Split) -> list[Outcome]:
-    """Encode once, and let every model learn from the columns."""
-    outcomes = []
-    with threadpool_limits(1), warnings.catch_warnings():
-        # EM that ends early, levels that are new in a fold, what packages are about to deprecate: hundreds of
-        # fits must not say so each time.
-        warnings.simplefilter("ignore")
-        try:
-            encoded = _Encoded.make(plan, method, split)
-        except Exception as error:
-            return [_failed(method, model, split, error) for model in plan.models]
-        for model, learner in plan.models.items():
-            try:
-                outcomes.append(_judge(plan, encoded, split, method, model, clone(learner)))
-            except Exception as error:
-                outcomes.append(_failed(method, model, split, error))
-    return outcomes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Encoded:
-    """Columns of the rows to learn from and to test on, and how long they took."""
+class SplitRows:
+    """Training and test rows of a split, all numeric but for the groups; every method starts from these."""
 
     train: Any
     test: Any
+    y_train: Array
+    y_test: Array
+    n_others: int  # columns that are not groups
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedSplit:
+    """Training and test rows of a split as the models see them, and how long encoding took."""
+
+    train: Any
+    test: Any
+    y_train: Array
+    y_test: Array
     n_columns: int
     fit_seconds: float
     transform_seconds: float
 
-    @classmethod
-    def make(cls, plan: Plan, method: str, split: Split) -> _Encoded:
-        cells = n_cells(plan.problem, method)
-        if cells > MOST_CELLS:
-            raise MemoryError(
-                f"{cells / 1e9 * 8:.1f} GB would be needed for a column for each of "
-                f"{len(plan.problem.levels):,} levels; take fewer rows, or pool rare levels"
-            )
-        steps = Pipeline(make_steps(plan.problem, method, plan.seed))
-        X, y = plan.problem.X, plan.problem.y
-        known, new = (take_rows(X, rows) for rows in (split.train, split.test))
-        start = perf_counter()
-        train = steps.fit_transform(known, y[split.train])
-        middle = perf_counter()
-        test = steps.transform(new)
-        n_beside = _n_columns(steps[0].transform(new[:1])) if len(steps) > 1 else _n_columns(X)
-        n_added = _n_columns(train) - (n_beside - len(plan.problem.columns))
-        return cls(train, test, n_added, middle - start, perf_counter() - middle)
+
+def read_split(data: ComparisonData, split: Split) -> SplitRows:
+    """Take the rows of a split, and turn text and dates into numbers as learned from the training rows."""
+    train, test = (take_rows(data.X, rows) for rows in (split.train, split.test))
+    if not data.all_numeric:
+        to_numbers = ToNumbers(keep=data.columns).fit(train)
+        train, test = to_numbers.transform(train), to_numbers.transform(test)
+    n_others = np.shape(train)[1] - len(data.columns)
+    return SplitRows(train, test, data.y[split.train], data.y[split.test], n_others)
+
+
+def encode_split(encoder: Any, rows: SplitRows) -> EncodedSplit:
+    """Fit an encoder to the training rows, and encode training and test rows."""
+    start = perf_counter()
+    train = encoder.fit_transform(rows.train, rows.y_train)
+    middle = perf_counter()
+    test = encoder.transform(rows.test)
+    end = perf_counter()
+    n_columns = np.shape(train)[1] - rows.n_others
+    return EncodedSplit(train, test, rows.y_train, rows.y_test, n_columns, middle - start, end - middle)
+
+
+def score_split(
+    name: tuple[str, int, int],
+    inputs: tuple[Any, SplitRows] | Failure,
+    models: Mapping[str, Any],
+    scoring: Scoring,
+) -> list[FoldScore]:
+    """Encode the rows of a split once, and score every model on them.
+
+    Parameters
+    ----------
+    name : tuple of str, int and int
+        Method, repetition and fold.
+    inputs : tuple of unfitted encoder and SplitRows, or Failure
+    models : mapping of str to estimator
+    scoring : Scoring
+    """
+    method, repeat, fold = name
+    # EM that stops early, levels that are new in a fold, deprecations in other packages: all are ignored.
+    with single_threaded_fit(Warning):
+        encoded = inputs if isinstance(inputs, Failure) else attempt(partial(encode_split, *inputs))
+        found = {
+            label: encoded
+            if isinstance(encoded, Failure)
+            else attempt(partial(_fit_and_score, model, encoded, scoring))
+            for label, model in models.items()
+        }
+    return [
+        FoldScore(method, label, repeat, fold, failure=score.reason)
+        if isinstance(score, Failure)
+        else FoldScore(method, label, repeat, fold, *score)
+        for label, score in found.items()
+    ]
 
 
 def take_rows(X: Any, rows: Any) -> Any:
-    """Some rows of a frame or an array."""
+    """Take some rows of a frame or an array."""
     return X.take(rows) if hasattr(X, "combine_chunks") else take_rows(X, rows)
 
 
-def _judge(plan: Plan, encoded: _Encoded, split: Split, method: str, model: str, learner: Any) -> Outcome:
-    y = plan.problem.y
+def _cells(plan: ComparisonPlan) -> Iterator[tuple[Any, ...]]:
+    """Yield the arguments of `score_split`; the rows of a split are read once for all methods."""
+    for split in plan.splits:
+        rows = attempt(partial(read_split, plan.data, split))
+        # The last methods of the registry are the slowest, and what is slow should start first.
+        for method in reversed(plan.methods):
+            encoder = attempt(partial(_make_feasible_method, plan, method))
+            failed = next((part for part in (encoder, rows) if isinstance(part, Failure)), None)
+            yield (method, split.repeat, split.fold), failed or (encoder, rows), plan.models, plan.scoring
+
+
+def _make_feasible_method(plan: ComparisonPlan, method: str) -> Any:
+    """Make the encoder of a method, unless its columns would not fit into memory."""
+    cells = n_cells(plan.data, method)
+    if cells > MAX_CELLS:
+        raise MemoryError(
+            f"a column for each of {len(plan.data.levels):,} levels would need {cells / 1e9 * 8:.1f} GB; "
+            "use fewer rows, or pool rare levels"
+        )
+    return make_method(plan.data.after_to_numbers(), method, plan.seed)
+
+
+def _fit_and_score(model: Any, encoded: EncodedSplit, scoring: Scoring) -> tuple[float, float, float, int]:
+    """Return the score, seconds to fit, seconds to predict, and the number of columns."""
+    model = clone(model)
     start = perf_counter()
-    learner.fit(encoded.train, y[split.train])
+    model.fit(encoded.train, encoded.y_train)
     middle = perf_counter()
-    score = float(plan.scoring.measure(learner, encoded.test, y[split.test]))
+    score = float(scoring.measure(model, encoded.test, encoded.y_test))
     end = perf_counter()
     if not math.isfinite(score):
-        raise ValueError(f"the {plan.scoring.name} is {score}")
-    return Outcome(
-        method,
-        model,
-        split.repeat,
-        split.fold,
-        score,
-        encoded.fit_seconds + middle - start,
-        encoded.transform_seconds + end - middle,
-        encoded.n_columns,
-    )
+        raise ValueError(f"the {scoring.name} is {score}")
+    fit_seconds = encoded.fit_seconds + middle - start
+    return score, fit_seconds, encoded.transform_seconds + end - middle, encoded.n_columns
 
 
-def _failed(method: str, model: str, split: Split, error: Exception) -> Outcome:
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return Outcome(method, model, split.repeat, split.fold, failure=text[:_LONGEST_FAILURE])
+# Scoring
 
 
-def _n_columns(X: Any) -> int:
-    return int(np.shape(X)[1])
+@dataclass(frozen=True, slots=True, eq=False)
+class Scoring:
+    """A measure of how good predictions are.
+
+    Attributes
+    ----------
+    name : str
+        Shown in tables.
+    measure : callable
+        Takes a fitted model, columns and target.
+    is_loss : bool
+        Whether smaller is better. Improvements of losses are relative, those of scores are differences.
+    """
+
+    name: str
+    measure: Callable[[Any, Any, Array], float]
+    is_loss: bool
+
+    def gains(self, baseline: Floats, scores: Floats) -> Floats:
+        """Return by how much each score is better than its baseline."""
+        return baseline - scores if self.is_loss else scores - baseline
+
+    def unit(self, baseline: Floats) -> float:
+        """Return what gains are divided by to give improvements."""
+        return float(np.mean(baseline)) if self.is_loss else 1.0
+
+    def improvement_text(self, value: float, *, sign: bool = True) -> str:
+        """Format an improvement: a percentage of a loss, or a difference of scores."""
+        plus = "+" if sign else ""
+        return f"{100 * value:{plus}.1f}\u00a0%" if self.is_loss else f"{value:{plus}.4f}"
 
 
-def outcomes_of(outcomes: Sequence[Outcome]) -> Iterator[tuple[tuple[str, str], list[Outcome]]]:
-    """Outcomes by model and method, in their order."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
-    for item in outcomes:
-        found.setdefault((item.model, item.method), []).append(item)
-    yield from found.items()
+def check_scoring(scoring: str | Callable[..., float] | None) -> None:
+    """Raise unless `scoring` is None, a callable, or the name of a scorer of scikit-learn."""
+    if scoring is None or callable(scoring) or scoring in get_scorer_names():
+        return
+    close = get_close_matches(str(scoring), get_scorer_names(), n=3)
+    known = f"did you mean {' or '.join(map(repr, close))}?" if close else ", ".join(get_scorer_names())
+    expected = f"None, a callable of (estimator, X, y), or the name of a scorer of scikit-learn ({known})"
+    raise InvalidParameterError("scoring", scoring, expected)
+
+
+def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scoring:
+    """Return the measure that the user chose, or the default of the task."""
+    check_scoring(scoring)
+    if scoring is None:
+        if task == "regression":
+            return Scoring("mean squared error", _mean_squared_error, is_loss=True)
+        return Scoring("log loss", _log_loss, is_loss=True)
+    if callable(scoring):
+        return Scoring(getattr(scoring, "__name__", "score"), scoring, is_loss=False)
+    scorer = get_scorer(scoring)
+    if scoring.startswith("neg_"):
+        name = scoring.removeprefix("neg_").replace("_", " ")
+        return Scoring(name, _NegatedScorer(scorer), is_loss=True)
+    return Scoring(scoring.replace("_", " "), scorer, is_loss=False)
+
+
+def _mean_squared_error(model: Any, columns: Any, y: Array) -> float:
+    return float(np.mean((np.asarray(model.predict(columns)).reshape(-1) - y) ** 2))
+
+
+def _log_loss(model: Any, columns: Any, y: Array) -> float:
+    return float(log_losses(np.asarray(model.predict_proba(columns)), model.classes_, y).mean())
+
+
+class _NegatedScorer:
+    """A scorer with the opposite sign; a class, because it is pickled for the workers."""
+
+    def __init__(self, scorer: Any) -> None:
+        self._scorer = scorer
+
+    def __call__(self, model: Any, columns: Any, y: Array) -> float:
+        return -float(self._scorer(model, columns, y))

@@ -1,4 +1,4 @@
-"""Code that makes the winner, ready to copy."""
+"""Python code that builds and fits a pipeline, ready to copy."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.pipeline import Pipeline
 
-from sufrep._compare._models import LabelledClassifier
+from sufrep._models import LabelledClassifier
 from sufrep.encoders import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_GIVEN = "# X and y are the table and the target that were compared"
+_LOADED = "# X and y are the table and the target of the comparison"
 _INDENT = "    "
 
 
 def pipeline_code(pipeline: Pipeline, loading: str | None = None) -> str:
-    """Lines that build a pipeline like the given one and fit it.
+    """Return code that builds a pipeline like the given one and fits it.
 
     Parameters
     ----------
     pipeline : Pipeline
-        Not fitted.
+        Unfitted.
     loading : str or None
-        Lines that define X and y.
+        Code that defines X and y.
     """
     steps = [step for _, step in pipeline.steps]
     labelled = isinstance(steps[-1], LabelledClassifier)
@@ -36,11 +36,11 @@ def pipeline_code(pipeline: Pipeline, loading: str | None = None) -> str:
     imports = {("sklearn.pipeline", "make_pipeline"), *(pair for step in steps for pair in _imports(step))}
     if labelled:
         imports.add(("sklearn.preprocessing", "LabelEncoder"))
-    given = (loading or _GIVEN).splitlines()
-    plain = [line for line in given if line.startswith("import ")]
-    lines = [*plain, *_import_lines(imports), "", *(line for line in given if line and line not in plain)]
+    code = (loading or _LOADED).splitlines()
+    plain = [line for line in code if line.startswith("import ")]
+    lines = [*plain, *_import_lines(imports), "", *(line for line in code if line and line not in plain)]
     if labelled:
-        lines.append("y = LabelEncoder().fit_transform(y)  # xgboost wants the classes 0, 1, …")
+        lines.append("y = LabelEncoder().fit_transform(y)  # xgboost expects the classes 0, 1, …")
     lines += [
         "model = make_pipeline(",
         *(f"{_INDENT}{_code(step)}," for step in steps),
@@ -58,7 +58,7 @@ def _import_lines(imports: set[tuple[str, str]]) -> list[str]:
 
 
 def _imports(value: Any) -> Iterator[tuple[str, str]]:
-    """Modules and names that the code of an object needs."""
+    """Yield the (module, name) pairs that the code of an object imports."""
     if isinstance(value, Pipeline):
         yield "sklearn.pipeline", "make_pipeline"
         for _, step in value.steps:
@@ -74,7 +74,7 @@ def _imports(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _code(value: Any) -> str:
-    """An expression that makes an object."""
+    """Return an expression that makes an object."""
     if isinstance(value, Pipeline):
         return f"make_pipeline({', '.join(_code(step) for _, step in value.steps)})"
     if isinstance(value, list):
@@ -98,7 +98,7 @@ def _arguments(parameters: dict[str, Any]) -> list[str]:
 
 
 def _method(value: Any) -> str | None:
-    """The name under which ``make_encoder`` makes an encoder like this, the one that says most of it."""
+    """Return the most specific method for which ``make_encoder`` makes an encoder like this."""
     fitting = [
         name
         for name, (kind, fixed) in METHODS.items()
@@ -108,13 +108,13 @@ def _method(value: Any) -> str | None:
 
 
 def _changed(value: Any) -> dict[str, Any]:
-    """Parameters that are not as the class sets them."""
+    """Return the parameters that differ from their defaults."""
     if not hasattr(value, "get_params"):  # splitters keep their arguments as attributes
         names = inspect.signature(type(value)).parameters
         return {name: getattr(value, name) for name in names if getattr(value, name, None) is not None}
     try:
         defaults = type(value)().get_params(deep=False)
-    except TypeError:  # something has to be given
+    except TypeError:  # a parameter without default
         defaults = {name: item.default for name, item in inspect.signature(type(value)).parameters.items()}
     found = value.get_params(deep=False).items()
     return {key: part for key, part in found if _differs(part, defaults.get(key))}
@@ -127,7 +127,7 @@ def _differs(value: Any, default: Any) -> bool:
 
 
 def _public_module(value: Any) -> str:
-    """The module that people import a class from."""
+    """Return the module that a class is usually imported from."""
     parts = type(value).__module__.split(".")
     if parts[0] in ("sufrep", "xgboost"):
         return parts[0]

@@ -1,8 +1,8 @@
-"""The paper's experiments: a plan becomes trials, their results go to a store, figures and tables read it.
+"""The paper's experiments: a plan expands into trials, whose results go to a store for figures and tables.
 
-    plan ──trials──▶ run (joblib) ──records──▶ Store ──▶ summary ──▶ figures and tables, beside the published
+    plan ──trials──▶ run ──records──▶ Store ──▶ summary ──▶ figures and tables, with the published numbers
 
-Each encoder of the registry is a method here, and every new one is judged here.
+Every encoder of the registry is a method here.
 """
 
 from __future__ import annotations

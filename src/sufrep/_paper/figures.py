@@ -1,4 +1,4 @@
-"""The paper's two figures, drawn from a store beside the published bars."""
+"""The paper's two figures, drawn from a store next to the published bars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sufrep._paper.store import Store
     from sufrep._paper.summary import SimulatedImprovement
 
-# The paper's four, those with the authors' slip, and the references.
+# The paper's four methods, also with the authors' bug, and the references.
 COLOURS = {
     "low_rank (k index)": "#f3c08a",
     "low_rank": "#e58a2b",
@@ -27,21 +27,21 @@ COLOURS = {
     "oracle": "#8f8f8f",
     "bayes": "#cfcfcf",
 }
-# For methods beyond these.
+# For other methods.
 _MORE_COLOURS = ("#c2477f", "#3aa6a0", "#a8792d", "#5b6ee1", "#7a1f1f", "#70804a", "#e8c547", "#99582a")
 
 
 def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = None) -> list[Path]:
-    """Write ``figure_<model>.png``, ``.svg`` and ``.html`` for every model of the store; the files' paths.
+    """Write ``figure_<model>.png``, ``.svg`` and ``.html`` for every model of the store; return the paths.
 
     Parameters
     ----------
     store : Store
-        Of simulations.
+        Store of simulations.
     folder : Path
     methods : sequence of str or None
-        The bars; by default the paper's four methods and the references, as far as they are there, and all
-        methods where none of these is. A model that has none of the methods asked for gets no figure.
+        The bars; by default those of the paper's four methods and the references that the store has, or all
+        methods if it has none of them. A model without any of the methods gets no figure.
     """
     found = simulated_improvements(store.records())
     if not found:
@@ -65,20 +65,20 @@ def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = Non
 def _chosen(
     found: Sequence[SimulatedImprovement], methods: Sequence[str] | None, store: Store
 ) -> list[SimulatedImprovement]:
-    """What shall be drawn, in the order of the bars."""
+    """Return what is drawn, in the order of the bars."""
     known = list(dict.fromkeys(item.method for item in found))
     wanted = list(methods or [name for name in COLOURS if name in known] or known)
     for name in wanted:
         if name not in known:
             what = f"has no improvement of {name!r} over one_hot"
-            raise StoreError(store.path, what, f"it has those of {', '.join(known)}.")
+            raise StoreError(store.path, what, f"the methods are {', '.join(known)}.")
     return sorted(
         (item for item in found if item.method in wanted), key=lambda item: wanted.index(item.method)
     )
 
 
 def figure(items: Sequence[SimulatedImprovement]) -> Any:
-    """The chart of one model: a panel a setup, a group of bars a cell, a bar a method, in their order."""
+    """Draw the chart of one model: a panel per setup, a group of bars per cell, a bar per method."""
     fresh = iter(_MORE_COLOURS * len(items))
     return grouped_bars(
         rows=[_row(item) for item in items],
@@ -87,7 +87,7 @@ def figure(items: Sequence[SimulatedImprovement]) -> Any:
         series={
             name: COLOURS.get(name) or next(fresh) for name in dict.fromkeys(item.method for item in items)
         },
-        value_title="test error below that of one-hot",
+        value_title="reduction of the test error",
         reference_title="published",
         title=f"{items[0].model}: improvement over one-hot columns",
         subtitle=_explanation(items),
@@ -118,7 +118,7 @@ def _row(item: SimulatedImprovement) -> dict[str, Any]:
 
 
 def _place(cell: tuple[int, int]) -> str:
-    """The paper's name of a cell: hidden states, and levels of each."""
+    """Return the paper's name of a cell: hidden states, and levels of each."""
     return f"{cell[0]}L-{cell[1]}G"
 
 

@@ -1,4 +1,4 @@
-"""Encodings by name, and their choice of k: one method on one sample gives one error."""
+"""One method with one model on one data: choose k, encode, fit, and measure the error."""
 
 from __future__ import annotations
 
@@ -7,61 +7,60 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._paper.models import NATIVE, TAKES_SPARSE, make_model
-from sufrep._paper.peers import ENCODINGS, peer_columns
+from sufrep._paper.models import NATIVE, PEER_ENCODINGS, TAKES_SPARSE, make_model, peer_columns
 from sufrep.encoders import METHODS, make_encoder
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
-    from sufrep._paper.samples import Sample
+    from sufrep._paper.samples import TrialData
 
-# Encoders of the registry with parameters that make another method of them.
+# Encoders of the registry with other parameters.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "shrunken_means": ("means", {"shrinkage": "auto"}),
     "latent_state_target": ("latent_state", {"use_target": True, "output": "posterior"}),
 }
-# Beside our encoders: those of others, and the covariates alone.
-KNOWN_METHODS = (*METHODS, *VARIANTS, *ENCODINGS, "drop")
+# Our encoders, those of peers, and the covariates alone.
+KNOWN_METHODS = (*METHODS, *VARIANTS, *PEER_ENCODINGS, "drop")
 
-# Chosen among by 3-fold cross-validation on the training rows, as in the paper; k first, then alpha for it.
+# Candidates for 3-fold cross-validation on the training rows, as in the paper; first k, then alpha given k.
 COMPONENTS = (5, 10, 15)
 ALPHAS = (0.001, 0.01, 0.1)
 CHOICE_FOLDS = 3
-# Trees of a forest while choosing: these many times fewer than of the forest that is then judged.
+# While choosing, a forest has this many times fewer trees.
 CHOICE_TREES = 8
 
-# One-hot columns of more cells than this are never made dense.
-MOST_DENSE_CELLS = 2e7
+# One-hot columns with more cells than this stay sparse.
+MAX_DENSE_CELLS = 2e7
 
-# As the paper has it, or as it suits trees, where our default is another.
-_PAPERS_OWN: dict[str, dict[str, Any]] = {
+# Where our default differs from the paper, or does not suit trees.
+_PAPER_PARAMETERS: dict[str, dict[str, Any]] = {
     "sparse_low_rank": {"center": False},
     "latent_state": {"output": "both"},
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Learner:
-    """A model by name, with its number of trees and its seed."""
+class ModelSettings:
+    """The name of a model, its number of trees and its seed."""
 
-    model: str
+    name: str
     n_trees: int
     seed: int
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TrialResult:
     """The error on the test rows, and what was fitted.
 
     Attributes
     ----------
     mse : float
     n_columns : int
-        Columns that the method added to the covariates.
+        Number of columns that the method adds to the covariates.
     k : int or None
-        Components, where the method chooses their number.
+        Number of components, if the method chooses it.
     alpha : float or None
-        Sparsity, likewise.
+        Sparsity, if the method chooses it.
     """
 
     mse: float
@@ -71,33 +70,35 @@ class Result:
 
 
 def choose_components(method: str) -> bool:
-    """Whether the number of components of a method is chosen by cross-validation."""
+    """Return whether the number of components of a method is chosen by cross-validation."""
     return method in METHODS and "n_components" in METHODS[method][0]().get_params()
 
 
-def evaluate(sample: Sample, method: str, learner: Learner, *, k_index_bug: bool = False) -> Result:
+def evaluate(
+    data: TrialData, method: str, settings: ModelSettings, *, k_index_bug: bool = False
+) -> TrialResult:
     """Encode, fit on the training rows, and measure the error on the test rows."""
     if method == "bayes":
-        return Result(_error(sample, _truth(sample).conditional_mean[sample.test]))
+        return TrialResult(_error(data, _truth(data).conditional_mean[data.test]))
     if method == NATIVE:
-        return Result(_error(sample, _native(sample, learner)))
-    parameters = _choose(sample, method, learner)
+        return TrialResult(_error(data, _native(data, settings)))
+    parameters = _choose(data, method, settings)
     if k_index_bug and parameters.get("n_components") in COMPONENTS:
         parameters["n_components"] = 1 + COMPONENTS.index(parameters["n_components"])
-    result = _fit(sample, method, learner, parameters)
+    result = _fit(data, method, settings, parameters)
     return replace(result, k=parameters.get("n_components"), alpha=parameters.get("alpha"))
 
 
-def _choose(sample: Sample, method: str, learner: Learner) -> dict[str, Any]:
-    """Number of components, and sparsity where there is one, by cross-validation inside the training rows."""
+def _choose(data: TrialData, method: str, settings: ModelSettings) -> dict[str, Any]:
+    """Choose the number of components, and the sparsity, by cross-validation within the training rows."""
     if not choose_components(method):
         return {}
     chosen: dict[str, Any] = {}
-    grid: dict[str, list[Any]] = {"n_components": [k for k in COMPONENTS if k <= sample.X.shape[1]] or [1]}
+    grid: dict[str, list[Any]] = {"n_components": [k for k in COMPONENTS if k <= data.X.shape[1]] or [1]}
     if "alpha" in METHODS[method][0]().get_params():
         grid["alpha"] = list(ALPHAS)
-    fewer_trees = replace(learner, n_trees=max(4, learner.n_trees // CHOICE_TREES // 4 * 4))
-    inner = sample.inner(CHOICE_FOLDS, learner.seed)
+    fewer_trees = replace(settings, n_trees=max(4, settings.n_trees // CHOICE_TREES // 4 * 4))
+    inner = data.inner(CHOICE_FOLDS, settings.seed)
     for name, values in grid.items():
         errors = [
             np.mean([_fit(part, method, fewer_trees, {**chosen, name: value}).mse for part in inner])
@@ -107,26 +108,26 @@ def _choose(sample: Sample, method: str, learner: Learner) -> dict[str, Any]:
     return chosen
 
 
-def _fit(sample: Sample, method: str, learner: Learner, parameters: dict[str, Any]) -> Result:
-    # What a sparse matrix leaves out is zero to us and missing to xgboost, so covariates must hold no zero.
-    # test_zeros_among_the_covariates_mean_zero_to_xgboost_too fails without.
-    sparse = method == "one_hot" and learner.model in TAKES_SPARSE
-    if sparse and _dense_cells(sample) > MOST_DENSE_CELLS:
-        sample = replace(sample, X=without_zeros(sample.X))
-    train, test = _encode(sample, method, learner, parameters, sparse=sparse and bool(sample.X.all()))
-    model = make_model(learner.model, n_columns=train.shape[1], n_trees=learner.n_trees, seed=learner.seed)
-    model.fit(train, sample.y[~sample.test])
-    error = _error(sample, np.asarray(model.predict(test)).reshape(-1))
-    return Result(error, n_columns=train.shape[1] - sample.X.shape[1])
+def _fit(data: TrialData, method: str, settings: ModelSettings, parameters: dict[str, Any]) -> TrialResult:
+    # xgboost treats the zeros of a sparse matrix as missing, so covariates must not contain any.
+    # test_zeros_among_the_covariates_mean_zero_to_xgboost_too fails without this.
+    sparse = method == "one_hot" and settings.name in TAKES_SPARSE
+    if sparse and _dense_cells(data) > MAX_DENSE_CELLS:
+        data = replace(data, X=without_zeros(data.X))
+    train, test = _encode(data, method, settings, parameters, sparse=sparse and bool(data.X.all()))
+    model = make_model(settings.name, n_columns=train.shape[1], n_trees=settings.n_trees, seed=settings.seed)
+    model.fit(train, data.y[~data.test])
+    error = _error(data, np.asarray(model.predict(test)).reshape(-1))
+    return TrialResult(error, n_columns=train.shape[1] - data.X.shape[1])
 
 
-def _dense_cells(sample: Sample) -> int:
-    n, p = sample.X.shape
-    return int(n * (p + len(np.unique(sample.codes))))
+def _dense_cells(data: TrialData) -> int:
+    n, p = data.X.shape
+    return int(n * (p + len(np.unique(data.codes))))
 
 
 def without_zeros(X: Floats) -> Floats:
-    """Columns that hold a zero, shifted so that their minimum is 1; trees split them as before.
+    """Shift columns that contain a zero so that their minimum is 1; trees split them as before.
 
     Examples
     --------
@@ -143,48 +144,46 @@ def without_zeros(X: Floats) -> Floats:
 
 
 def _encode(
-    sample: Sample, method: str, learner: Learner, parameters: dict[str, Any], *, sparse: bool
+    data: TrialData, method: str, settings: ModelSettings, parameters: dict[str, Any], *, sparse: bool
 ) -> tuple[Any, Any]:
-    """Training and test rows as the model shall see them; the encoder sees the training rows only."""
-    train, test = ~sample.test, sample.test
+    """Return training and test rows as the model sees them; the encoder is fitted to the training rows."""
+    train, test = ~data.test, data.test
     if method in ("drop", "oracle"):
-        columns = [sample.X] if method == "drop" else [sample.X, _truth(sample).state_probabilities]
+        columns = [data.X] if method == "drop" else [data.X, _truth(data).state_probabilities]
         rows = np.column_stack(columns)
         return rows[train], rows[test]
-    if method in ENCODINGS:
-        seen, new = peer_columns(
-            method, sample.codes[train], sample.y[train], sample.codes[test], learner.seed
-        )
-        return np.hstack([sample.X[train], seen]), np.hstack([sample.X[test], new])
-    name, own = VARIANTS.get(method, (method, _PAPERS_OWN.get(method, {})))
+    if method in PEER_ENCODINGS:
+        seen, new = peer_columns(method, data.codes[train], data.y[train], data.codes[test], settings.seed)
+        return np.hstack([data.X[train], seen]), np.hstack([data.X[test], new])
+    name, own = VARIANTS.get(method, (method, _PAPER_PARAMETERS.get(method, {})))
     if sparse:
         own = {"sparse_output": True}
     if method == "sufficient":
-        own = {"target_type": "continuous", "estimator": _judge(learner)}
-    encoder = make_encoder(name, group=sample.X.shape[1], **own, **parameters)
-    table = sample.table
-    return encoder.fit_transform(table[train], sample.y[train]), encoder.transform(table[test])
+        own = {"target_type": "continuous", "estimator": _judge(settings)}
+    encoder = make_encoder(name, group=data.X.shape[1], **own, **parameters)
+    table = data.table
+    return encoder.fit_transform(table[train], data.y[train]), encoder.transform(table[test])
 
 
-def _judge(learner: Learner) -> Any:
-    """What `SufficientEncoder` judges by: the model to come, or its own where that one is slow."""
-    if learner.model != "xgboost":
+def _judge(settings: ModelSettings) -> Any:
+    """Return what `SufficientEncoder` judges by: the next model, or None (its own) if that is slow."""
+    if settings.name != "xgboost":
         return None
-    return make_model(learner.model, n_columns=0, n_trees=learner.n_trees, seed=learner.seed)
+    return make_model(settings.name, n_columns=0, n_trees=settings.n_trees, seed=settings.seed)
 
 
-def _native(sample: Sample, learner: Learner) -> Floats:
-    """Predictions of a model that reads the group column by itself."""
-    n_columns = sample.X.shape[1]
-    model = make_model(learner.model, n_columns=n_columns, n_trees=learner.n_trees, seed=learner.seed)
-    model.fit(sample.table[~sample.test], sample.y[~sample.test])
-    return np.asarray(model.predict(sample.table[sample.test])).reshape(-1)
+def _native(data: TrialData, settings: ModelSettings) -> Floats:
+    """Return the predictions of a model that reads the group column without an encoding."""
+    n_columns = data.X.shape[1]
+    model = make_model(settings.name, n_columns=n_columns, n_trees=settings.n_trees, seed=settings.seed)
+    model.fit(data.table[~data.test], data.y[~data.test])
+    return np.asarray(model.predict(data.table[data.test])).reshape(-1)
 
 
-def _truth(sample: Sample) -> Any:
-    assert sample.truth is not None, "plans allow oracle and bayes for simulated samples only"
-    return sample.truth
+def _truth(data: TrialData) -> Any:
+    assert data.truth is not None, "plans allow oracle and bayes only for simulated samples"
+    return data.truth
 
 
-def _error(sample: Sample, predicted: Any) -> float:
-    return float(np.mean((predicted - sample.y[sample.test]) ** 2))
+def _error(data: TrialData, predicted: Any) -> float:
+    return float(np.mean((predicted - data.y[data.test]) ** 2))

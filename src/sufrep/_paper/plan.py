@@ -1,4 +1,4 @@
-"""What shall be run: frozen plans that expand into trials of one seed each."""
+"""What to run: frozen plans that expand into trials of one seed each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from sufrep._models import check_name
 from sufrep._paper.methods import (
     ALPHAS,
     CHOICE_FOLDS,
@@ -17,12 +18,12 @@ from sufrep._paper.methods import (
 from sufrep._paper.models import MODELS, N_TREES, NATIVE, NATIVE_MODELS, XGBOOST
 from sufrep._simulate import SETUPS, Setup
 from sufrep.datasets import DATASETS
-from sufrep.errors import InvalidParameterError, UnknownMethodError
+from sufrep.errors import UnknownMethodError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-# The methods of the paper's figures and of its appendix, and two rows of reference.
+# The methods of the paper's figures and appendix, and two references.
 PAPER_METHODS = (
     "one_hot",
     "deviation",
@@ -40,9 +41,9 @@ PAPER_METHODS = (
 REFERENCES = ("oracle", "bayes")
 PAPER_DATASETS = ("pakistan", "ames", "ames_full", "king_county")
 # Every level of Pakistan has four rows; with more folds no row could be tested.
-MOST_FOLDS = {"pakistan": 4}
+MAX_FOLDS = {"pakistan": 4}
 
-# The comparison with peers: our encoder, what everybody knows, and what others have published. Small first.
+# The comparison with peers: our encoder, and what others have published. Small data sets first.
 BENCHMARK_DATASETS = (
     "pakistan",
     "ames",
@@ -67,18 +68,18 @@ BENCHMARK_MODELS = ("xgboost", "xgboost_native", "lightgbm_native", "catboost_na
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What all trials of a store have in common.
+    """Settings shared by all trials of a store.
 
     Attributes
     ----------
     n, p, own_probability
-        Size of simulated samples, and the probability of a level of the state's own block.
+        Size of simulated samples, and the probability that a level is from the block of its state.
     n_trees : int
-        Trees of a forest.
+        Number of trees of a forest.
     n_folds : int
-        Folds of a real data set, where its levels have as many rows.
+        Number of folds of a real data set, if its levels have enough rows.
     data_dir : str or None
-        Where real data lie; no result depends on it.
+        Folder of the real data; no result depends on it.
     """
 
     n: int = 10_000
@@ -89,11 +90,11 @@ class Settings:
     data_dir: str | None = None
 
     def folds_of(self, dataset: str) -> int:
-        """Folds of one data set: as many as its levels allow."""
-        return min(self.n_folds, MOST_FOLDS.get(dataset, self.n_folds))
+        """Return the number of folds of a data set, limited by the size of its levels."""
+        return min(self.n_folds, MAX_FOLDS.get(dataset, self.n_folds))
 
     def identity(self) -> dict[str, Any]:
-        """All that results depend on beside the trial; a store holds results of one identity only."""
+        """Return everything but the trial that results depend on; all results in a store share it."""
         values = asdict(self)
         del values["data_dir"]
         return {
@@ -123,7 +124,7 @@ class SimulationTrial:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EmpiricalTrial:
-    """One method with one model on one fold of a data set; the seed shuffles the rows before dealing."""
+    """One method with one model on one fold of a data set; the seed shuffles rows before the split."""
 
     dataset: str
     model: str
@@ -144,12 +145,12 @@ class SimulationPlan:
     Attributes
     ----------
     setups, n_latent, levels_per_latent : sequences
-        Their product is the cells.
+        Their product gives the cells.
     models, methods : sequences of str
     seeds : sequence of int
-        One sample of every cell for each.
+        Each gives one sample of every cell.
     k_index_bug : bool
-        Reproduce the slip of the authors' script, which took the index of the chosen k for k itself.
+        Reproduce a bug in the authors' script, which used the index of the chosen k instead of k.
     settings : Settings
     """
 
@@ -166,11 +167,11 @@ class SimulationPlan:
 
     def __post_init__(self) -> None:
         _check_names("setups", self.setups, SETUPS)
-        _check_names("models", self.models, tuple(MODELS))
+        _check_names("models", self.models, MODELS)
         _check_methods(self.methods, (*KNOWN_METHODS, *REFERENCES))
 
     def trials(self) -> list[Trial]:
-        """All trials, seed by seed, so that a run that is stopped has as many of each cell."""
+        """Return all trials, seed by seed, so that an interrupted run has equally many of each cell."""
         cells = product(self.seeds, self.setups, self.n_latent, self.levels_per_latent, self.models)
         return [
             SimulationTrial(setup, n_latent, levels, model, method, seed, bug)
@@ -187,7 +188,7 @@ class EmpiricalPlan:
     ----------
     datasets, models, methods : sequences of str
     seeds : sequence of int
-        Repetitions of the cross-validation, each with folds of its own.
+        Repetitions of the cross-validation, each with its own folds.
     k_index_bug : bool
         As in `SimulationPlan`.
     settings : Settings
@@ -203,12 +204,12 @@ class EmpiricalPlan:
     experiment: Experiment = field(default="empirical", init=False)
 
     def __post_init__(self) -> None:
-        _check_names("datasets", self.datasets, tuple(DATASETS))
-        _check_names("models", self.models, tuple(MODELS))
+        _check_names("datasets", self.datasets, DATASETS)
+        _check_names("models", self.models, MODELS)
         _check_methods(self.methods, KNOWN_METHODS)
 
     def trials(self) -> list[Trial]:
-        """All trials, repetition by repetition."""
+        """Return all trials, repetition by repetition."""
         return [
             EmpiricalTrial(dataset, model, method, seed, fold, bug)
             for seed, dataset, model in product(self.seeds, self.datasets, self.models)
@@ -219,7 +220,7 @@ class EmpiricalPlan:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPlan(EmpiricalPlan):
-    """Our encoder and its peers, cross-validated; a trial that fails is recorded and ends nothing.
+    """Our encoder and its peers, cross-validated; a trial that fails is recorded and the run continues.
 
     Attributes
     ----------
@@ -235,7 +236,7 @@ class BenchmarkPlan(EmpiricalPlan):
     experiment: Experiment = field(default="benchmark", init=False)
 
     def trials(self) -> list[Trial]:
-        """All trials, data set by data set."""
+        """Return all trials, data set by data set."""
         parts = [replace(self, datasets=(name,)) for name in self.datasets]
         return [trial for part in parts for trial in EmpiricalPlan.trials(part)]
 
@@ -244,16 +245,15 @@ Plan: TypeAlias = SimulationPlan | EmpiricalPlan
 
 
 def _variants(model: str, methods: Sequence[str], k_index_bug: bool) -> list[tuple[str, bool]]:
-    """The slip concerns methods that choose k; a model that reads the group by itself takes no method."""
+    """Return (method, k_index_bug) pairs: the bug affects methods that choose k; native models have one."""
     if model in NATIVE_MODELS:
         return [(NATIVE, False)]
     return [(method, k_index_bug and choose_components(method)) for method in methods]
 
 
-def _check_names(parameter: str, names: Sequence[str], known: Sequence[str]) -> None:
+def _check_names(parameter: str, names: Sequence[str], known: Collection[str]) -> None:
     for name in names:
-        if name not in known:
-            raise InvalidParameterError(parameter, name, f"among {', '.join(known)}")
+        check_name(parameter, name, known)
 
 
 def _check_methods(methods: Sequence[str], known: Sequence[str]) -> None:

@@ -1,34 +1,33 @@
-"""Trials in parallel; each that is finished goes to the store at once."""
+"""Run trials in parallel; each result is stored as soon as its trial is finished."""
 
 from __future__ import annotations
 
 import math
 import platform
-import warnings
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from signal import SIGINT, default_int_handler, getsignal, signal
 from threading import current_thread, main_thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from sufrep._paper.methods import Learner, Result, evaluate
+from sufrep._grid import Failure, attempt, run_grid, single_threaded_fit
+from sufrep._paper.methods import ModelSettings, TrialResult, evaluate
 from sufrep._paper.plan import SimulationTrial
-from sufrep._paper.samples import real_sample, simulated_sample
+from sufrep._paper.samples import real_data, simulated_data
 from sufrep._paper.store import Store, trial_key
-from sufrep.errors import InvalidParameterError, MissingDependencyError
+from sufrep.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
+    from sufrep._grid import Backend
     from sufrep._paper.plan import Plan, Settings, Trial
-    from sufrep._paper.samples import Sample
+    from sufrep._paper.samples import TrialData
 
 _REPORTED_PACKAGES = (
     "sufrep",
@@ -42,44 +41,51 @@ _REPORTED_PACKAGES = (
     "gpboost",
     "category_encoders",
 )
-_LONGEST_FAILURE = 200
 
 
-def run_trial(trial: Trial, settings: Settings, *, keep_failures: bool = False) -> dict[str, Any]:
-    """Run one trial on one thread; the record is the trial, its result and its time.
+def run_trial(trial: Trial, settings: Settings, keep_failures: bool = False) -> dict[str, Any]:
+    """Run one trial on one thread.
 
-    With `keep_failures` an error of a method or a model becomes a record too: without a result, and with the
-    error as ``failure``. A package or a file that is not there stays an error: it can be brought.
+    Parameters
+    ----------
+    trial : SimulationTrial or EmpiricalTrial
+    settings : Settings
+    keep_failures : bool, default=False
+        Whether an error of a method or a model becomes a record without a result and with the error as
+        ``failure``. A missing package or file is always raised, because the user can add it.
+
+    Returns
+    -------
+    dict of str to values
+        The trial, its result, and the seconds that it took.
     """
     start = perf_counter()
-    with _undisturbed(), threadpool_limits(1), warnings.catch_warnings():
-        # Sparse low rank at the smallest alpha may stop early; thousands of trials must not say so each time.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        sample = (
-            simulated_sample(trial, settings)
-            if isinstance(trial, SimulationTrial)
-            else real_sample(trial, settings)
-        )
+    # Sparse low rank with the smallest alpha may stop early.
+    with _delayed_interrupt(), single_threaded_fit(ConvergenceWarning):
+        if isinstance(trial, SimulationTrial):
+            data = simulated_data(trial, settings)
+        else:
+            data = real_data(trial, settings)
         evaluated = _evaluated_or_failure if keep_failures else _evaluated
-        result = evaluated(trial, sample, settings.n_trees)
+        result = evaluated(trial, data, settings.n_trees)
     return {**asdict(trial), **result, "seconds": round(perf_counter() - start, 3)}
 
 
-def _evaluated(trial: Trial, sample: Sample, n_trees: int) -> dict[str, Any]:
-    learner = Learner(trial.model, n_trees, trial.seed)
-    return asdict(evaluate(sample, trial.method, learner, k_index_bug=trial.k_index_bug))
+def _evaluated(trial: Trial, data: TrialData, n_trees: int) -> dict[str, Any]:
+    model = ModelSettings(trial.model, n_trees, trial.seed)
+    return asdict(evaluate(data, trial.method, model, k_index_bug=trial.k_index_bug))
 
 
-def _evaluated_or_failure(trial: Trial, sample: Sample, n_trees: int) -> dict[str, Any]:
-    try:
-        result = _evaluated(trial, sample, n_trees)
+def _evaluated_or_failure(trial: Trial, data: TrialData, n_trees: int) -> dict[str, Any]:
+    def finite() -> dict[str, Any]:
+        result = _evaluated(trial, data, n_trees)
         if not math.isfinite(result["mse"]):
             raise ValueError(f"the error is {result['mse']}")
-    except MissingDependencyError:
-        raise
-    except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        return {**dict.fromkeys(field.name for field in fields(Result)), "failure": text[:_LONGEST_FAILURE]}
+        return result
+
+    result = attempt(finite, fatal=(MissingDependencyError,))
+    if isinstance(result, Failure):
+        return {**dict.fromkeys(field.name for field in fields(TrialResult)), "failure": result.reason}
     return {**result, "failure": None}
 
 
@@ -88,71 +94,73 @@ def run_plan(
     store: Store,
     *,
     n_jobs: int = 1,
-    backend: Literal["loky", "dask"] = "loky",
+    backend: Backend = "loky",
     scheduler: str | None = None,
     command: str = "",
     on_start: Callable[[int, int], None] | None = None,
     on_finished: Callable[[dict[str, Any]], None] | None = None,
 ) -> int:
-    """Run what the store does not hold yet.
+    """Run the trials that are not in the store yet.
 
     Parameters
     ----------
     plan : SimulationPlan, EmpiricalPlan or BenchmarkPlan
     store : Store
-        Of the plan's experiment.
+        Store of the plan's experiment.
     n_jobs : int, default=1
-        Trials that run side by side.
+        Number of parallel trials.
     backend : {"loky", "dask"}, default="loky"
-        Processes of this machine, or the workers of a Dask cluster.
+        Processes on this machine, or the workers of a Dask cluster.
     scheduler : str or None
-        Address of the cluster; None starts one of processes on this machine.
+        Address of the cluster; None starts one on this machine.
     command : str
-        Kept in the store, for those who ask where the numbers come from.
+        Stored with the results, to document where they come from.
     on_start : callable or None
-        Called with the number of trials to do, and of those found done.
+        Called with the number of trials to run, and the number already in the store.
     on_finished : callable or None
-        Called with each record, after it is safely stored.
+        Called with each record after it is on the disk.
 
     Returns
     -------
     int
-        Number of trials that were run.
+        Number of trials run.
     """
     with store.writing(plan.settings.identity()) as writer:
         done = {trial_key(record) for record in store.records()}
-        trials = list(dict.fromkeys(plan.trials()))  # a name that was given twice counts once
+        trials = list(dict.fromkeys(plan.trials()))  # a name may be given twice
         todo = [trial for trial in trials if trial_key(asdict(trial)) not in done]
         if on_start:
             on_start(len(todo), len(trials) - len(todo))
         if not todo:
             return 0
         writer.append_run(command, versions())
-        with _workers(n_jobs, backend, scheduler):
-            keep_failures = plan.experiment == "benchmark"
-            calls = (delayed(run_trial)(trial, plan.settings, keep_failures=keep_failures) for trial in todo)
-            for record in Parallel(return_as="generator_unordered", batch_size=1)(calls):
-                writer.append(record)
-                if on_finished:
-                    on_finished(record)
+        keep_failures = plan.experiment == "benchmark"
+
+        def on_result(record: dict[str, Any]) -> None:
+            writer.append(record)
+            if on_finished:
+                on_finished(record)
+
+        cells = ((trial, plan.settings, keep_failures) for trial in todo)
+        run_grid(run_trial, cells, on_result, n_jobs=n_jobs, backend=backend, scheduler=scheduler)
     return len(todo)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of a trial; pressed a second time, it does not wait.
+def _delayed_interrupt() -> Iterator[None]:
+    """Delay Ctrl-C until the end of a trial; a second Ctrl-C is not delayed.
 
-    Inside a callback of xgboost it would not stop the trial but crash the process
+    Inside a callback of xgboost it would crash the process
     (test_ctrl_c_in_a_real_run_keeps_the_trials_that_are_done).
     """
-    # A thread of a Dask worker cannot choose; a run in the background may ignore Ctrl-C altogether.
+    # Threads of a Dask worker cannot set handlers; a run in the background may ignore Ctrl-C.
     if current_thread() is not main_thread() or getsignal(SIGINT) is not default_int_handler:
         yield
         return
-    heard = []
+    received = []
 
-    def wait(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        heard.append(number)
+    def wait(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
         signal(SIGINT, default_int_handler)
 
     signal(SIGINT, wait)
@@ -160,12 +168,12 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         signal(SIGINT, default_int_handler)
-    if heard:
+    if received:
         raise KeyboardInterrupt
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that results may depend on, where they are installed."""
+    """Return the versions of Python and of the installed packages that results may depend on."""
     found = {"python": platform.python_version()}
     for package in _REPORTED_PACKAGES:
         try:
@@ -173,28 +181,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-@contextmanager
-def _workers(n_jobs: int, backend: str, scheduler: str | None) -> Iterator[None]:
-    """Where joblib sends the trials."""
-    if backend == "loky":
-        with parallel_config(backend="loky", n_jobs=n_jobs, inner_max_num_threads=1):
-            yield
-        return
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise MissingDependencyError("distributed", "The backend 'dask'", "dask") from error
-    # joblib's meaning of -1; Dask would start no worker.
-    here = {"n_workers": effective_n_jobs(n_jobs), "threads_per_worker": 1}
-    options = {"address": scheduler} if scheduler else here
-    try:
-        client = Client(**options)
-    except (OSError, ValueError) as error:
-        if not scheduler:
-            raise
-        expected = "the address of a running Dask cluster, as in tcp://127.0.0.1:8786"
-        raise InvalidParameterError("scheduler", scheduler, expected) from error
-    with client, parallel_config(backend="dask"):
-        yield

@@ -1,4 +1,4 @@
-"""What a trial works on: rows, split into training and test, and the truth where it is known."""
+"""The data of a trial: training and test rows, simulated or real, and the truth if it is known."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from sufrep._arrays import Codes, Floats, Mask
     from sufrep._paper.plan import EmpiricalTrial, Settings, SimulationTrial
 
-# A fifth of the rows of each level is tested: the paper's 80/20 split.
+# A fifth of the rows of each level is tested, the 80/20 split of the paper.
 _SIMULATION_FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """What only the maker of a sample knows: ψ(g) of each row, and E[Y|x, g]."""
+    """What is known of simulated rows: ψ(g) of each row, and E[Y|x, g]."""
 
     state_probabilities: Floats
     conditional_mean: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """Covariates, levels and target of all rows, and which of them are tested.
+class TrialData:
+    """Covariates, levels and target of all rows, and which rows are tested.
 
     Attributes
     ----------
     X : ndarray, shape (n, p)
-        NaN where a value is missing.
+        May contain NaN.
     codes : ndarray of int, shape (n,)
     y : ndarray, shape (n,)
     test : ndarray of bool, shape (n,)
@@ -51,19 +51,19 @@ class Sample:
 
     @property
     def table(self) -> Floats:
-        """Covariates and, as last column, the code of the level; (n, p + 1)."""
+        """Covariates and, in the last column, codes of levels; (n, p + 1)."""
         return np.column_stack([self.X, self.codes])
 
-    def inner(self, n_folds: int, seed: int) -> list[Sample]:
-        """The training rows, split again; nothing of the test rows is in them."""
+    def inner(self, n_folds: int, seed: int) -> list[TrialData]:
+        """Return the training rows alone, split into folds."""
         rows = ~self.test
         X, codes, y = self.X[rows], self.codes[rows], self.y[rows]
         folds = level_folds(codes, n_folds, seed)
-        return [Sample(X, codes, y, test=folds == fold) for fold in range(n_folds)]
+        return [TrialData(X, codes, y, test=folds == fold) for fold in range(n_folds)]
 
 
-def simulated_sample(trial: SimulationTrial, settings: Settings) -> Sample:
-    """Draw the sample of a trial: its seed draws the rows and the split."""
+def simulated_data(trial: SimulationTrial, settings: Settings) -> TrialData:
+    """Simulate the rows of a trial; its seed sets rows and split."""
     drawn = simulate(
         trial.setup,
         n=settings.n,
@@ -76,13 +76,13 @@ def simulated_sample(trial: SimulationTrial, settings: Settings) -> Sample:
     truth = Truth(drawn.state_probabilities[drawn.codes], drawn.conditional_mean)
     test = level_folds(drawn.codes, _SIMULATION_FOLDS, trial.seed) == 0
     if not test.any():
-        wanted = f"large enough for levels of {_SIMULATION_FOLDS} rows, of which one is tested"
+        wanted = f"large enough for some level to have {_SIMULATION_FOLDS} rows, one of which is tested"
         raise InvalidParameterError("n", settings.n, wanted)
-    return Sample(drawn.X, drawn.codes, drawn.y, test, truth)
+    return TrialData(drawn.X, drawn.codes, drawn.y, test, truth)
 
 
-def real_sample(trial: EmpiricalTrial, settings: Settings) -> Sample:
-    """A data set, with one of its folds as test rows; covariates may hold NaN."""
+def real_data(trial: EmpiricalTrial, settings: Settings) -> TrialData:
+    """Return a data set with one of its folds as test rows."""
     X, codes, y = _load(trial.dataset, settings.data_dir)
     n_folds = settings.folds_of(trial.dataset)
     test = level_folds(codes, n_folds, trial.seed) == trial.fold
@@ -91,11 +91,11 @@ def real_sample(trial: EmpiricalTrial, settings: Settings) -> Sample:
             f"at most the number of rows of the largest level of {trial.dataset}, {np.bincount(codes).max()}"
         )
         raise InvalidParameterError("n_folds", n_folds, wanted)
-    return Sample(X, codes, y, test)
+    return TrialData(X, codes, y, test)
 
 
 @lru_cache(maxsize=4)
 def _load(name: str, data_dir: str | None) -> tuple[Floats, Codes, Floats]:
-    # A worker runs many trials on the same few files.
+    # Cached, because a worker runs many trials on the same few files.
     data = load_dataset(name, data_dir)
     return data.X, np.unique(data.labels.astype(str), return_inverse=True)[1], data.y

@@ -1,8 +1,7 @@
-"""Results on disk: one line of JSON for each finished trial, appended at once.
+"""Results on disk: one line of JSON for each finished trial, appended as soon as it is finished.
 
-A line is written whole or not at all as far as readers are concerned: what a killed run left of a last line,
-which has no line end, is not read, and is cut off before the next line is written. So a run that is killed
-at any moment loses the trials that were under way, and nothing else.
+Readers see complete lines only: an incomplete last line, left by a killed run, is ignored, and cut off before
+the next line is written. So a run that is killed loses only the trials that it was running.
 
 A line is ``{"run": {...}}`` (the command, versions and settings of a run) or ``{"trial": {...}}``.
 """
@@ -40,7 +39,7 @@ Record = dict[str, Any]
 
 
 def trial_key(record: Record) -> tuple[Any, ...]:
-    """What tells a trial from all others of its experiment."""
+    """Return the fields that identify a trial within its experiment."""
     trial = SimulationTrial if "setup" in record else EmpiricalTrial
     return tuple(record[field.name] for field in fields(trial))
 
@@ -51,9 +50,9 @@ class Store:
     Parameters
     ----------
     folder : str or path
-        Made when the first result is written.
+        Created when the first result is written.
     experiment : {"simulations", "empirical", "benchmark"}
-        The file is ``<experiment>.jsonl``. Where there is none, ``<experiment>.csv`` is read, which
+        The file is ``<experiment>.jsonl``. If it does not exist, ``<experiment>.csv`` is read, which
         :meth:`export` writes.
     """
 
@@ -63,28 +62,28 @@ class Store:
         self.path = self.folder / f"{experiment}.jsonl"
 
     def records(self) -> list[Record]:
-        """All finished trials, sorted by what they are."""
+        """Return all finished trials, sorted."""
         if not self.path.exists() and self.csv_path.exists():
             return self._read_csv()
         records = [line["trial"] for line in self._lines() if "trial" in line]
         return sorted(records, key=trial_key)
 
     def runs(self) -> list[Record]:
-        """Command, versions and settings of each run, in the order of time."""
+        """Return command, versions and settings of each run, oldest first."""
         return [line["run"] for line in self._lines() if "run" in line]
 
     @property
     def csv_path(self) -> Path:
-        """Where :meth:`export` writes into the same folder, and what is read when there is nothing else."""
+        """The file that :meth:`export` writes, read if there is no other."""
         return self.folder / f"{self.experiment}.csv"
 
     @contextmanager
     def writing(self, settings: Record) -> Iterator[Writer]:
-        """Append results; one run at a time, and only with the settings of the runs before."""
+        """Open the store for appending: one run at a time, and only with the settings of earlier runs."""
         if self.csv_path.exists() and not self.path.exists():
             raise StoreError(
                 self.csv_path,
-                "is an export, which tells neither settings nor versions and is only read",
+                "is an export without settings and versions, which can only be read",
                 "name another folder with --store.",
             )
         for run in self.runs():
@@ -93,8 +92,8 @@ class Store:
                 differing = [name for name in names if run["settings"].get(name) != settings.get(name)]
                 raise StoreError(
                     self.path,
-                    f"holds results with other settings ({', '.join(differing)})",
-                    "name another folder with --store, or the same settings.",
+                    f"holds results with different settings ({', '.join(differing)})",
+                    "name another folder with --store, or use the same settings.",
                 )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -103,13 +102,13 @@ class Store:
             raise StoreError(self.path, f"cannot be written: {error.strerror}", _WRITABLE) from error
         try:
             self._lock(descriptor)
-            _cut_torn_line(descriptor)
+            _cut_incomplete_line(descriptor)
             yield Writer(self.path, descriptor, settings)
         finally:
-            os.close(descriptor)  # which also gives the lock back
+            os.close(descriptor)  # which also releases the lock
 
     def export(self, folder: Path) -> Path:
-        """Write all results into ``<experiment>.csv``, whole or not at all; the path of the file."""
+        """Write all results to ``<experiment>.csv``, completely or not at all, and return its path."""
         text = io.StringIO()
         records = self.records()
         writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
@@ -122,7 +121,7 @@ class Store:
     def _lines(self) -> list[Record]:
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is torn
+        lines = self.path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is incomplete
         found = []
         for number, line in enumerate(lines, start=1):
             try:
@@ -132,8 +131,8 @@ class Store:
             if not isinstance(entry, dict):
                 raise StoreError(
                     self.path,
-                    f"is damaged: line {number} of {len(lines)} is no JSON object",
-                    "delete that line; its trial is then run again.",
+                    f"is damaged: line {number} of {len(lines)} is not a JSON object",
+                    "delete that line; its trial will be run again.",
                 )
             found.append(entry)
         return found
@@ -151,22 +150,22 @@ class Store:
             raise StoreError(
                 self.path,
                 "is being written by another run",
-                "wait for it, or name another folder with --store.",
+                "wait for it to finish, or name another folder with --store.",
             ) from error
 
 
 class Writer:
-    """An open store; made by :meth:`Store.writing`."""
+    """A store that is open for appending; returned by :meth:`Store.writing`."""
 
     def __init__(self, path: Path, descriptor: int, settings: Record) -> None:
         self._path, self._descriptor, self._settings = path, descriptor, settings
 
     def append_run(self, command: str, versions: dict[str, str]) -> None:
-        """Say what is about to be run."""
+        """Record the command and versions of a run."""
         self._write({"run": {"command": command, "versions": versions, "settings": self._settings}})
 
     def append(self, record: Record) -> None:
-        """Store one finished trial; when this returns, it is on the disk."""
+        """Append one finished trial; when this returns, it is on the disk."""
         self._write({"trial": record})
 
     def _write(self, line: Record) -> None:
@@ -178,17 +177,17 @@ class Writer:
                 raise OSError(28, "only part of a line could be written")  # ENOSPC
             os.fsync(self._descriptor)
         except OSError as error:
-            with suppress(OSError):  # else the next run cuts the line off
+            with suppress(OSError):  # if this fails too, the next run cuts the line off
                 os.ftruncate(self._descriptor, size)
             raise StoreError(
                 self._path,
                 f"cannot be written: {error.strerror}",
-                "free some space and start the same command again; all finished trials are kept.",
+                "free some space and run the same command again; all finished trials are kept.",
             ) from error
 
 
 def export_all(folder: Path, out: Path) -> list[Path]:
-    """Write the results of all experiments as CSV files, as far as there are any."""
+    """Write the results of all experiments that have any as CSV files."""
     stores = [Store(folder, experiment) for experiment in TRIALS]
     found = [store for store in stores if store.records()]
     if not found:
@@ -197,7 +196,7 @@ def export_all(folder: Path, out: Path) -> list[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,18 +208,18 @@ def write_text(path: Path, text: str) -> None:
         raise StoreError(path, f"cannot be written: {error.strerror}", _WRITABLE) from error
 
 
-_WRITABLE = "name a folder that can be written, with space left on its disk."
+_WRITABLE = "name a writable folder on a disk with free space."
 
 
-def _cut_torn_line(descriptor: int) -> None:
-    """Cut off what a killed run left of a last line."""
+def _cut_incomplete_line(descriptor: int) -> None:
+    """Cut off an incomplete last line, left by a killed run."""
     size = os.fstat(descriptor).st_size
     data = os.pread(descriptor, size, 0)
     os.ftruncate(descriptor, data.rfind(b"\n") + 1)
 
 
 def _value(text: str) -> Any:
-    """A field of our own CSV files: empty, a truth value, a number or a name."""
+    """Parse a field of our own CSV files: empty, a boolean, a number or a name."""
     if text in ("", "True", "False"):
         return {"": None, "True": True, "False": False}[text]
     for kind in (int, float):

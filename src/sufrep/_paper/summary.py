@@ -1,44 +1,64 @@
-"""From records to improvements over one-hot, with intervals and tests."""
+"""From records to results: improvements over one-hot, shares of a reference, and ranks in the benchmark.
+
+The published numbers of the paper are here too: the bars of its two simulation figures were read off the
+published images, to about half a point; its two tables are exact.
+"""
 
 from __future__ import annotations
 
+import csv
+import math
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from sufrep._paper.models import NATIVE_MODELS
-from sufrep._paper.plan import REFERENCES
-from sufrep._paper.published import Cell, published_improvements, published_tables
+from sufrep._paper.plan import BENCHMARK_DATASETS, REFERENCES
 from sufrep._statistics import paired_p_values, student_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sufrep._arrays import Floats
+    from sufrep._paper.store import Record
 
 BASELINE = "one_hot"
 BASELINE_MODEL = "xgboost"
 BUG_SUFFIX = " (k index)"
+# The methods of the paper's figures and tables.
+PUBLISHED_METHODS = ("means", "low_rank", "sparse_low_rank", "mnl")
+# The entry of the benchmark that is compared with all others.
+OURS = "sufficient"
+FAILED = "failed"
+VERDICTS = ("first", "within one standard error", "behind")
+Verdict: TypeAlias = Literal["first", "within one standard error", "behind", "failed"]
+
+# Setup, number of hidden states, levels of each.
+Cell: TypeAlias = tuple[str, int, int]
+
+
+# Improvements over one-hot
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedImprovement:
-    """How much smaller the error of a method is than that of one-hot columns, in one cell of a figure.
+    """By how much the error of a method is below that of one-hot columns, in one cell of a figure.
 
     Attributes
     ----------
     model, cell, method
-        The cell is (setup, n_latent, levels_per_latent). A method with the authors' slip has its own name.
+        A method with the authors' bug has its own name.
     mean, low, high : float
         Mean over the seeds of 1 − MSE / MSE of one-hot, and its 95 % interval (Student); NaN for one seed.
     mse : float
         Mean error.
     n_seeds : int
-        Seeds that have both this method and one-hot.
+        Number of seeds with both this method and one-hot.
     published : float or None
-        The bar of the paper's figure, where it has one.
+        The bar in the paper's figure, if there is one.
     """
 
     model: str
@@ -54,7 +74,7 @@ class SimulatedImprovement:
 
 @dataclass(frozen=True, slots=True)
 class EmpiricalImprovement:
-    """How much smaller the error of a method is than that of one-hot columns, on one data set.
+    """By how much the error of a method is below that of one-hot columns, on one data set.
 
     Attributes
     ----------
@@ -62,9 +82,9 @@ class EmpiricalImprovement:
     percent : float
         100 (1 − mean MSE / mean MSE of one-hot) over all folds.
     p_plain : float
-        The paper's paired t-test of the folds' errors, which takes them for independent.
+        The paper's paired t-test over the folds, which treats them as independent.
     p_corrected : float
-        The same with the variance of Nadeau and Bengio, which allows for training sets that overlap.
+        The same with the variance of Nadeau and Bengio, which accounts for overlapping training sets.
     n_splits : int
         Folds times repetitions.
     published_percent, published_p : float or None
@@ -81,16 +101,16 @@ class EmpiricalImprovement:
     published_p: float | None
 
 
-def simulated_improvements(records: Sequence[dict[str, Any]]) -> list[SimulatedImprovement]:
-    """Improvement of every method in every cell; models, cells and methods as they first appear."""
+def simulated_improvements(records: Sequence[Record]) -> list[SimulatedImprovement]:
+    """Return the improvement of every method in every cell; order as in the records."""
     published = published_improvements()
     found = []
-    errors = _errors(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
+    errors = _errors_by_place(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
     for (model, *where), by_method in errors.items():
         cell: Cell = tuple(where)
         for method, ours in by_method.items():
-            borrowed = model in NATIVE_MODELS and method in REFERENCES
-            if method == BASELINE or borrowed:
+            from_baseline = model in NATIVE_MODELS and method in REFERENCES
+            if method == BASELINE or from_baseline:
                 continue
             seeds, theirs = _paired(ours, by_method.get(BASELINE, {}))
             if not len(seeds):
@@ -116,7 +136,7 @@ def simulated_improvements(records: Sequence[dict[str, Any]]) -> list[SimulatedI
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Which share of the way from one-hot to a reference a method goes, in one cell.
+    """Share of the improvement from one-hot to a reference that a method reaches, in one cell.
 
     Attributes
     ----------
@@ -138,10 +158,10 @@ class Recovery:
     n_seeds: int
 
 
-def recoveries(records: Sequence[dict[str, Any]], reference: str = "oracle") -> list[Recovery]:
-    """Share of the improvement of `reference` that every method reaches, in every cell that has both."""
+def recoveries(records: Sequence[Record], reference: str = "oracle") -> list[Recovery]:
+    """Return the share of the improvement of `reference` that each method reaches, in each cell."""
     found = []
-    errors = _errors(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
+    errors = _errors_by_place(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
     for (model, *where), by_method in errors.items():
         best, baseline = by_method.get(reference, {}), by_method.get(BASELINE, {})
         for method, ours in by_method.items():
@@ -157,7 +177,7 @@ def recoveries(records: Sequence[dict[str, Any]], reference: str = "oracle") -> 
 
 
 def ratio_interval(above: Floats, below: Floats, level: float = 0.95) -> tuple[float, float, float]:
-    """Ratio of two means over the same seeds, with the ends of its interval.
+    """Return the ratio of two means over the same seeds, with its interval.
 
     The ratio R has the standard error of mean(above − R·below) / mean(below) (the delta method); Student's
     interval, NaN for one seed.
@@ -168,11 +188,11 @@ def ratio_interval(above: Floats, below: Floats, level: float = 0.95) -> tuple[f
     return ratio, ratio + low, ratio + high
 
 
-def empirical_improvements(records: Sequence[dict[str, Any]], n_folds: int) -> list[EmpiricalImprovement]:
-    """Improvement of every method on every data set, with both tests."""
+def empirical_improvements(records: Sequence[Record], n_folds: int) -> list[EmpiricalImprovement]:
+    """Return the improvement of every method on every data set, with both tests."""
     published = published_tables()
     found = []
-    errors = _errors(records, ("model", "dataset"), "seed", "fold")
+    errors = _errors_by_place(records, ("model", "dataset"), "seed", "fold")
     for (model, dataset), by_method in errors.items():
         for method, ours in by_method.items():
             if method == BASELINE:
@@ -198,18 +218,18 @@ def empirical_improvements(records: Sequence[dict[str, Any]], n_folds: int) -> l
     return found
 
 
-def method_name(record: dict[str, Any]) -> str:
-    """The name under which a record is summarised; the slip makes it another method."""
+def method_name(record: Record) -> str:
+    """Return the method of a record; with the authors' bug it is a method of its own."""
     return f"{record['method']}{BUG_SUFFIX * record['k_index_bug']}"
 
 
-def _errors(
-    records: Sequence[dict[str, Any]], where: Sequence[str], *split: str
+def _errors_by_place(
+    records: Sequence[Record], where: Sequence[str], *split: str
 ) -> dict[tuple[Any, ...], dict[str, dict[tuple[Any, ...], float]]]:
-    """Errors by place (the model first), method and split.
+    """Return errors by place (the model first), method and split.
 
-    A model that reads the group by itself has no one-hot columns; it is held against `BASELINE_MODEL`, with
-    whose baseline and references it is given back.
+    A model that reads the group without an encoding has no one-hot columns; it gets the baseline and the
+    references of `BASELINE_MODEL`.
     """
     found: dict[Any, dict[str, dict[Any, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
@@ -225,6 +245,208 @@ def _errors(
 
 
 def _paired(ours: dict[Any, float], baseline: dict[Any, float]) -> tuple[Floats, Floats]:
-    """The errors of both in the splits that both have."""
+    """Return the errors of both in their common splits."""
     splits = sorted(ours.keys() & baseline.keys())
     return np.array([ours[split] for split in splits]), np.array([baseline[split] for split in splits])
+
+
+# The benchmark: our encoder and its peers
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkResult:
+    """One entry on one data set; NaN if it failed.
+
+    An entry is a method with xgboost, or a model that reads the levels without an encoding. Entries are
+    compared over the folds in which one-hot columns have an error; an entry that has not run in all of them
+    is left out, and one that failed in any of them has failed.
+
+    Attributes
+    ----------
+    dataset, entry : str
+    mse : float
+        Mean over the folds.
+    percent : float
+        In percent of the mean MSE of one-hot columns.
+    difference : float
+        MSE minus that of the best entry.
+    standard_error : float
+        Standard error of the difference over the folds; NaN for one fold.
+    rank : int or None
+        1 for the best; None if the entry failed.
+    seconds : float
+        Median over the folds.
+    n_folds : int
+    """
+
+    dataset: str
+    entry: str
+    mse: float
+    percent: float
+    difference: float
+    standard_error: float
+    rank: int | None
+    seconds: float
+    n_folds: int
+
+    @property
+    def percent_error(self) -> float:
+        """The standard error in the unit of `percent`."""
+        return self.standard_error * self.percent / self.mse
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Our entry compared with the best other one, on one data set.
+
+    Attributes
+    ----------
+    dataset : str
+    rank : int or None
+    n_ranked : int
+        Number of entries that did not fail.
+    other : str
+        The best other entry.
+    percent, percent_error : float
+        Difference of the MSE in percent of that of the other, and its standard error over the folds.
+    verdict : str
+    """
+
+    dataset: str
+    rank: int | None
+    n_ranked: int
+    other: str
+    percent: float
+    percent_error: float
+    verdict: Verdict
+
+
+def benchmark_results(records: Sequence[Record]) -> list[BenchmarkResult]:
+    """Return every entry on every data set that has one-hot columns; data sets in the order of the plan."""
+    found = []
+    for dataset, entries in _aligned(records).items():
+        errors = {entry: _errors(folds) for entry, folds in entries.items()}
+        best = errors[_best(errors)]
+        baseline = errors[BASELINE].mean()
+        for entry, ours in errors.items():
+            mse = float(ours.mean())
+            failed = math.isnan(mse)
+            found.append(
+                BenchmarkResult(
+                    dataset,
+                    entry,
+                    mse,
+                    100 * mse / baseline,
+                    *paired_difference(ours, best),
+                    None if failed else 1 + sum(other.mean() < mse for other in errors.values()),
+                    math.nan if failed else float(np.median([fold["seconds"] for fold in entries[entry]])),
+                    len(ours),
+                )
+            )
+    return found
+
+
+def judgements(records: Sequence[Record]) -> list[Judgement]:
+    """Compare our entry with the best other one, on every data set that has it."""
+    ranks = {(item.dataset, item.entry): item.rank for item in benchmark_results(records)}
+    found = []
+    for dataset, entries in _aligned(records).items():
+        errors = {entry: _errors(folds) for entry, folds in entries.items()}
+        ours = errors.pop(OURS, None)
+        if ours is None:
+            continue
+        other = _best(errors)
+        mean = float(errors[other].mean())
+        difference, error = (100 * value / mean for value in paired_difference(ours, errors[other]))
+        rank = ranks[dataset, OURS]
+        n_ranked = sum(ranks[dataset, entry] is not None for entry in entries)
+        verdict = _verdict(rank, difference, error)
+        found.append(Judgement(dataset, rank, n_ranked, other, difference, error, verdict))
+    return found
+
+
+def paired_difference(ours: Floats, theirs: Floats) -> tuple[float, float]:
+    """Return the mean difference over the folds and its standard error, sd / √n; NaN for one fold."""
+    differences = ours - theirs
+    n = len(differences)
+    error = differences.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
+    return float(differences.mean()), float(error)
+
+
+def _verdict(rank: int | None, difference: float, error: float) -> Verdict:
+    if rank is None:
+        return "failed"
+    if rank == 1:
+        return "first"
+    return "within one standard error" if difference <= error else "behind"
+
+
+def _aligned(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
+    """Return the records of each data set and entry, one for each compared fold."""
+    found: dict[str, dict[str, dict[Any, Record]]] = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        found[record["dataset"]][_entry(record)][record["seed"], record["fold"]] = record
+    aligned = {}
+    for dataset in in_order(found, BENCHMARK_DATASETS):
+        entries = found[dataset]
+        baseline = entries.get(BASELINE, {})
+        folds = [split for split in sorted(baseline) if baseline[split]["mse"] is not None]
+        if folds:
+            aligned[dataset] = {
+                entry: [of_entry[split] for split in folds]
+                for entry, of_entry in entries.items()
+                if of_entry.keys() >= set(folds)
+            }
+    return aligned
+
+
+def _entry(record: Record) -> str:
+    model = record["model"]
+    if model in NATIVE_MODELS:
+        return str(model)
+    return method_name(record) + ("" if model == BASELINE_MODEL else f" ({model})")
+
+
+def _errors(folds: Sequence[Record]) -> Floats:
+    """Return the error of each fold; NaN if it failed."""
+    return np.array([math.nan if fold["mse"] is None else fold["mse"] for fold in folds])
+
+
+def _best(errors: dict[str, Floats]) -> str:
+    means = {entry: of_entry.mean() for entry, of_entry in errors.items()}
+    return min((entry for entry in means if not math.isnan(means[entry])), key=means.__getitem__)
+
+
+def in_order(names: Iterable[str], first: Sequence[str]) -> list[str]:
+    """Sort names: those in `first` in its order, then the others alphabetically."""
+    place = {name: i for i, name in enumerate(first)}
+    return sorted(names, key=lambda name: (place.get(name, len(place)), name))
+
+
+# The paper's own numbers
+
+
+def published_improvements() -> dict[tuple[str, Cell, str], float]:
+    """Return the relative improvement over one-hot by model, cell and method."""
+    return {
+        (row["model"], (row["setup"], int(row["n_latent"]), int(row["levels_per_latent"])), method): float(
+            row[method]
+        )
+        for row in _rows("published_simulations.csv")
+        for method in PUBLISHED_METHODS
+    }
+
+
+def published_tables() -> dict[tuple[str, str, str], dict[str, float]]:
+    """Return ``improvement_percent`` and ``p_value`` by model, data set and method."""
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for row in _rows("published_empirical.csv"):
+        for method in PUBLISHED_METHODS:
+            cell = found.setdefault((row["model"], row["dataset"], method), {})
+            cell[row["statistic"]] = float(row[method])
+    return found
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = files("sufrep._paper").joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

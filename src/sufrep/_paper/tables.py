@@ -1,40 +1,97 @@
-"""The paper's two tables, and the numbers of its figures."""
+"""Tables as text, Markdown or LaTeX: the paper's two, the numbers of its figures, and the benchmark."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from sufrep._paper.benchmark import benchmark_tables
 from sufrep._paper.models import NATIVE_MODELS
-from sufrep._paper.plan import REFERENCES
-from sufrep._paper.published import PUBLISHED_METHODS
-from sufrep._paper.rendering import Table
+from sufrep._paper.plan import BENCHMARK_METHODS, BENCHMARK_MODELS, REFERENCES
 from sufrep._paper.store import Store
 from sufrep._paper.summary import (
+    BASELINE,
     BASELINE_MODEL,
+    FAILED,
+    OURS,
+    PUBLISHED_METHODS,
+    VERDICTS,
+    benchmark_results,
     empirical_improvements,
+    in_order,
+    judgements,
     recoveries,
     simulated_improvements,
 )
 from sufrep.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from sufrep._paper.store import Record
-    from sufrep._paper.summary import EmpiricalImprovement, Recovery, SimulatedImprovement
+    from sufrep._paper.summary import (
+        BenchmarkResult,
+        EmpiricalImprovement,
+        Judgement,
+        Recovery,
+        SimulatedImprovement,
+    )
 
-# Within so many points of the published bar, ours counts as the same: what we ask of each model.
+Format: TypeAlias = Literal["text", "markdown", "latex"]
+
+# Within this many points of the published bar, ours counts as the same.
 TOLERANCE = {"xgboost": 4, "forest": 8}
 
-# More columns than this are split into several tables, so that lines of text stay readable.
-_MOST_METHODS = 7
+# Methods of one table; more are split into several tables, so that lines of text stay readable.
+_MAX_METHODS = 7
 
 
-def all_tables(folder: Path) -> list[Table]:
-    """The tables of all experiments of a store, as far as there are results."""
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table whose cells are text, with a title and notes."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def render(self, style: Format) -> str:
+        """Return the table in one of the three formats, ending with a newline."""
+        return {"text": self._text, "markdown": self._markdown, "latex": self._latex}[style]()
+
+    def _text(self) -> str:
+        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (self.header, tuple("-" * width for width in widths), *self.rows)
+        ]
+        return "\n".join([self.title, *lines, *self.notes]) + "\n"
+
+    def _markdown(self) -> str:
+        lines = [f"| {' | '.join(row)} |" for row in (self.header, ("---",) * len(self.header), *self.rows)]
+        notes = [line for note in self.notes for line in ("", note)]
+        return "\n".join([f"**{self.title}**", "", *lines, *notes]) + "\n"
+
+    def _latex(self) -> str:
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{{'l' * len(self.header)}}}",
+            r"\hline",
+            _latex_row(self.header),
+            r"\hline",
+            *map(_latex_row, self.rows),
+            r"\hline",
+            r"\end{tabular}",
+            rf"\caption{{{_latex(' '.join((self.title + '.', *self.notes)))}}}",
+            r"\end{table}",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def all_tables(folder: Path) -> list[TextTable]:
+    """Return the tables of all experiments of a store that have results."""
     records = Store(folder, "simulations").records()
     found = [
         *simulation_tables(records),
@@ -51,8 +108,11 @@ def all_tables(folder: Path) -> list[Table]:
     return found
 
 
-def empirical_tables(records: Sequence[Record], n_folds: int = 4) -> list[Table]:
-    """Tables of each model: improvement over one-hot with both tests, and the published values."""
+# Improvements over one-hot
+
+
+def empirical_tables(records: Sequence[Record], n_folds: int = 4) -> list[TextTable]:
+    """Return tables of each model: improvement over one-hot with both tests, and the published values."""
     found = empirical_improvements(records, n_folds)
     return [
         _empirical_table([item for item in found if item.model == model and item.method in methods], methods)
@@ -61,7 +121,7 @@ def empirical_tables(records: Sequence[Record], n_folds: int = 4) -> list[Table]
     ]
 
 
-def _empirical_table(found: Sequence[EmpiricalImprovement], methods: Sequence[str]) -> Table:
+def _empirical_table(found: Sequence[EmpiricalImprovement], methods: Sequence[str]) -> TextTable:
     items = {(item.dataset, item.method): item for item in found}
     rows: list[tuple[str, ...]] = []
     for dataset in dict.fromkeys(item.dataset for item in found):
@@ -69,13 +129,13 @@ def _empirical_table(found: Sequence[EmpiricalImprovement], methods: Sequence[st
         lines = [(dataset, name, *map(cell, cells)) for name, cell in _STATISTICS.items()]
         rows += [line for line in lines if any(line[2:])]
     splits = _range(item.n_splits for item in found)
-    note = f"{splits} test folds. p corrected: for overlapping training sets (Nadeau and Bengio)."
+    note = f"{splits} test folds. p, corrected: accounts for overlapping training sets (Nadeau and Bengio)."
     title = f"{found[0].model}: percent improvement of the MSE over one-hot, real data"
-    return Table(title, ("data set", "", *methods), tuple(rows), (note,))
+    return TextTable(title, ("data set", "", *methods), tuple(rows), (note,))
 
 
-def simulation_tables(records: Sequence[Record]) -> list[Table]:
-    """Tables of each model: improvement over one-hot in percent, ± half the 95 % interval, (published)."""
+def simulation_tables(records: Sequence[Record]) -> list[TextTable]:
+    """Return tables of each model: percent improvement over one-hot ± 95 %, (published)."""
     found = simulated_improvements(records)
     return [
         _simulation_table([item for item in found if item.model == model and item.method in methods], methods)
@@ -84,7 +144,7 @@ def simulation_tables(records: Sequence[Record]) -> list[Table]:
     ]
 
 
-def _simulation_table(found: Sequence[SimulatedImprovement], methods: Sequence[str]) -> Table:
+def _simulation_table(found: Sequence[SimulatedImprovement], methods: Sequence[str]) -> TextTable:
     items = {(item.cell, item.method): item for item in found}
     rows = tuple(
         (cell[0], f"{cell[1]}L-{cell[2]}G", *(_simulated(items.get((cell, method))) for method in methods))
@@ -92,14 +152,14 @@ def _simulation_table(found: Sequence[SimulatedImprovement], methods: Sequence[s
     )
     published = " (published)" if any(item.published is not None for item in found) else ""
     title = f"{found[0].model}: percent improvement of the MSE over one-hot ± 95 %{published}"
-    notes = (f"Seeds a cell: {_range(item.n_seeds for item in found)}.", *_agreement(found, methods))
-    return Table(title, ("setup", "cell", *methods), rows, notes)
+    notes = (f"Seeds per cell: {_range(item.n_seeds for item in found)}.", *_agreement(found, methods))
+    return TextTable(title, ("setup", "cell", *methods), rows, notes)
 
 
-def recovery_tables(records: Sequence[Record]) -> list[Table]:
-    """Tables of each model: percent of the way from one-hot to a reference that each method goes, ± 95 %.
+def recovery_tables(records: Sequence[Record]) -> list[TextTable]:
+    """Return tables of each model: percent of the improvement of a reference reached, ± 95 %.
 
-    The oracle is the reference of encodings; a model that predicts by itself is held against Bayes.
+    The reference of encodings is the oracle; that of models without an encoding is Bayes.
     """
     found = [item for item in recoveries(records, "oracle") if item.model not in NATIVE_MODELS]
     found += [item for item in recoveries(records, "bayes") if item.model in NATIVE_MODELS]
@@ -110,7 +170,7 @@ def recovery_tables(records: Sequence[Record]) -> list[Table]:
     ]
 
 
-def _recovery_table(found: Sequence[Recovery], methods: Sequence[str]) -> Table:
+def _recovery_table(found: Sequence[Recovery], methods: Sequence[str]) -> TextTable:
     items = {(item.cell, item.method): item for item in found}
     rows = tuple(
         (cell[0], f"{cell[1]}L-{cell[2]}G", *(_recovered(items.get((cell, method))) for method in methods))
@@ -118,12 +178,12 @@ def _recovery_table(found: Sequence[Recovery], methods: Sequence[str]) -> Table:
     )
     model, reference = found[0].model, found[0].reference
     against = f" ({BASELINE_MODEL})" if model in NATIVE_MODELS else ""
-    title = f"{model}: percent of the improvement from one-hot{against} to {reference} that is reached ± 95 %"
+    title = f"{model}: percent of the improvement from one-hot{against} to {reference} reached, ± 95 %"
     note = (
-        f"Ratios of mean differences over the seeds ({_range(item.n_seeds for item in found)} a cell); "
-        f"where one-hot and {reference} hardly differ, they say little."
+        f"Ratios of mean differences over the seeds ({_range(item.n_seeds for item in found)} per cell); "
+        f"they are unreliable where one-hot and {reference} hardly differ."
     )
-    return Table(title, ("setup", "cell", *methods), rows, (note,))
+    return TextTable(title, ("setup", "cell", *methods), rows, (note,))
 
 
 def _recovered(item: Recovery | None) -> str:
@@ -134,7 +194,7 @@ def _recovered(item: Recovery | None) -> str:
 
 
 def _agreement(items: Sequence[SimulatedImprovement], methods: Sequence[str]) -> list[str]:
-    """How often our bar is near the published one."""
+    """Note how many of our bars are close to the published ones."""
     points = TOLERANCE.get(items[0].model)
     if points is None:
         return []
@@ -152,7 +212,7 @@ def _simulated(item: SimulatedImprovement | None) -> str:
         return ""
     half = "" if math.isnan(item.high) else f" ± {100 * (item.high - item.mean):.1f}"
     published = "" if item.published is None else f" ({100 * item.published:.1f})"
-    return f"{100 * item.mean:z.1f}{half}{published}"  # z: no minus before a zero
+    return f"{100 * item.mean:z.1f}{half}{published}"  # z: no minus sign before zero
 
 
 def _percent(item: EmpiricalImprovement | None) -> str:
@@ -176,17 +236,17 @@ def _published(item: EmpiricalImprovement | None) -> str:
 _STATISTICS = {
     "improvement": _percent,
     "p": _p_plain,
-    "p corrected": _p_corrected,
+    "p, corrected": _p_corrected,
     "published (p)": _published,
 }
 
 
 def _blocks(methods: Iterable[str]) -> list[list[str]]:
-    """The methods of each table: the paper's four and the references first, then all others."""
+    """Split methods into tables: the paper's four and the references first, then all others."""
     names = dict.fromkeys(methods)
     first = [name for name in (*PUBLISHED_METHODS, *REFERENCES) if name in names]
     others = [name for name in names if name not in first]
-    n_tables = math.ceil(len(others) / _MOST_METHODS)
+    n_tables = math.ceil(len(others) / _MAX_METHODS)
     parts = [others[len(others) * i // n_tables : len(others) * (i + 1) // n_tables] for i in range(n_tables)]
     return [block for block in (first, *parts) if block]
 
@@ -194,3 +254,82 @@ def _blocks(methods: Iterable[str]) -> list[list[str]]:
 def _range(numbers: Iterable[int]) -> str:
     found = sorted(set(numbers))
     return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+# The benchmark
+
+
+def benchmark_tables(records: Sequence[Record]) -> list[TextTable]:
+    """Return errors, our encoder against the best other entry, and times; nothing without one-hot columns."""
+    found = benchmark_results(records)
+    if not found:
+        return []
+    folds = sorted({item.n_folds for item in found})
+    notes = (
+        f"Means over {' or '.join(map(str, folds))} folds; encodings are followed by {BASELINE_MODEL}.",
+        "±: standard error of the paired difference to the best entry, which is marked with *.",
+    )
+    errors = _grid(f"Benchmark: MSE in percent of {BASELINE}", found, _error_cell, notes)
+    judged = judgements(records)
+    seconds = _grid("Benchmark: median seconds per fold", found, lambda item: f"{item.seconds:.2f}")
+    return [errors, *([_judgement_table(judged)] if judged else []), seconds]
+
+
+def _grid(
+    title: str,
+    found: Sequence[BenchmarkResult],
+    cell: Callable[[BenchmarkResult], str],
+    notes: tuple[str, ...] = (),
+) -> TextTable:
+    """Make a table with a row for each entry and a column for each data set."""
+    items = {(item.entry, item.dataset): item for item in found}
+    datasets = dict.fromkeys(item.dataset for item in found)
+    rows = []
+    for entry in in_order({item.entry for item in found}, (*BENCHMARK_METHODS, *BENCHMARK_MODELS)):
+        of_entry = [items.get((entry, dataset)) for dataset in datasets]
+        cells = ["" if item is None else FAILED if item.rank is None else cell(item) for item in of_entry]
+        rows.append((entry, *cells))
+    return TextTable(title, ("", *datasets), tuple(rows), notes)
+
+
+def _error_cell(item: BenchmarkResult) -> str:
+    if item.rank == 1:
+        return f"{item.percent:.1f} *"
+    error = "" if math.isnan(item.standard_error) else f" ± {item.percent_error:.1f}"
+    return f"{item.percent:.1f}{error}"
+
+
+def _judgement_table(judged: Sequence[Judgement]) -> TextTable:
+    counts = {verdict: sum(item.verdict == verdict for item in judged) for verdict in (*VERDICTS, FAILED)}
+    listed = [f"{name} {count}" for name, count in counts.items() if count or name != FAILED]
+    return TextTable(
+        f"Benchmark: {OURS} against the best other entry, difference of the MSE in percent",
+        ("data set", "rank", "best other", "difference", "verdict"),
+        tuple(_judgement_row(item) for item in judged),
+        (f"Of {len(judged)} data sets: {', '.join(listed)}.",),
+    )
+
+
+def _judgement_row(item: Judgement) -> tuple[str, ...]:
+    if item.rank is None:
+        return item.dataset, "", item.other, "", item.verdict
+    error = "" if math.isnan(item.percent_error) else f" ± {item.percent_error:.1f}"
+    rank = f"{item.rank} of {item.n_ranked}"
+    return item.dataset, rank, item.other, f"{item.percent:+z.1f}{error}", item.verdict
+
+
+# LaTeX
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(map(_latex, cells)) + r" \\"
+
+
+_LATEX = str.maketrans(
+    {"±": r"$\pm$", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {special: f"\\{special}" for special in "_%&#${}"}
+)
+
+
+def _latex(text: str) -> str:
+    return text.translate(_LATEX)

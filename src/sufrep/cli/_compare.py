@@ -183,13 +183,13 @@ def demo(
 
 def _check_names(methods: list[str], models: list[str], scoring: str | None) -> None:
     """Raise for unknown names before the table is read."""
-    from sufrep._compare import check_methods, make_models, make_scoring
+    from sufrep._compare import check_methods, check_models, check_scoring
     from sufrep.errors import InvalidParameterError
 
     checks: dict[str, Any] = {
         "--methods": lambda: check_methods(methods or None),
-        "--models": lambda: make_models(tuple(models), classes=False, seed=0),
-        "--scoring": lambda: make_scoring(scoring, "regression"),
+        "--models": lambda: check_models(tuple(models)),
+        "--scoring": lambda: check_scoring(scoring),
     }
     for option, check in checks.items():
         try:
@@ -250,7 +250,7 @@ def _finish(
         if save is not None:
             with waiting("fitting the encoder on all rows"):
                 found.fit_encoder().save(save)
-            message(f"encoder: {save}{_SAVED * (not found.plan.problem.plain)}")
+            message(f"encoder: {save}{_SAVED * (not found.plan.data.all_numeric)}")
     if found.summaries[0].failed:
         raise typer.Exit(FAILED)
 

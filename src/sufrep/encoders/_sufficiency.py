@@ -11,7 +11,7 @@ from sklearn.base import clone, is_regressor
 from threadpoolctl import threadpool_limits
 
 from sufrep._frames import with_missing_level
-from sufrep._learners import make_learner
+from sufrep._models import make_learner
 from sufrep._sklearn import take_rows
 from sufrep.encoders._classical import ContrastEncoder
 from sufrep.encoders._inputs import check_length, read_factor, read_table

@@ -1,24 +1,31 @@
-"""Learners by name, or the user's own; what is not installed is told."""
+"""Models by name or the user's own, the model that judges columns, and the log loss."""
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sufrep._compare import make_models
-from sufrep._compare._models import MODELS, LabelledClassifier
+from sufrep._models import MIN_PROBABILITY, MODELS, LabelledClassifier, log_losses, make_learner, make_models
 from sufrep.errors import InvalidParameterError, MissingDependencyError
+
+# Models by name
 
 
 @pytest.fixture
 def without_xgboost(monkeypatch):
-    """As if xgboost were not installed; the module may have been imported twice, so not by its path."""
-    monkeypatch.setitem(MODELS["xgboost"].__globals__, "find_spec", lambda _: None)
+    """As if xgboost were not installed."""
+    monkeypatch.setitem(sys.modules, "xgboost", None)
 
 
 @pytest.mark.parametrize("classes", [False, True])
@@ -52,7 +59,7 @@ def test_the_linear_model_takes_a_column_without_any_value():
     ).shape == (9,)
 
 
-def test_models_may_be_names_estimators_or_both():
+def test_models_are_names_estimators_or_both():
     ridge = Ridge(alpha=3.0)
     models, _ = make_models(("linear", ridge), classes=False, seed=0)
     assert list(models) == ["linear", "Ridge"]
@@ -61,7 +68,7 @@ def test_models_may_be_names_estimators_or_both():
     assert list(make_models(ridge, classes=False, seed=0)[0]) == ["Ridge"]
 
 
-def test_a_mapping_gives_them_names_of_the_user_s():
+def test_a_mapping_sets_the_labels():
     given = {"weak": Ridge(1.0), "strong": Ridge(99.0), "trees": "forest"}
     assert list(make_models(given, classes=False, seed=0)[0]) == ["weak", "strong", "trees"]
 
@@ -71,16 +78,16 @@ def test_a_mapping_gives_them_names_of_the_user_s():
     [
         ("forst", r"models is 'forst'.\n.*one of forest, xgboost, boosting, linear.*did you mean 'forest'\?"),
         ("zzz", r"or an estimator\.$"),
-        (3, "an estimator that is not yet fitted"),
-        (Ridge, "an estimator that is not yet fitted"),
+        (3, "an unfitted estimator"),
+        (Ridge, "an unfitted estimator"),
         ([], "at least one of forest"),
         ({}, "at least one of forest"),
-        ([Ridge(), Ridge()], "there are two 'Ridge'"),
+        ([Ridge(), Ridge()], "'Ridge' occurs twice"),
         (LogisticRegression(), "a regressor"),
         (make_pipeline(StandardScaler(), LogisticRegression()), "a regressor"),
     ],
 )
-def test_what_is_no_model_is_told(models, message):
+def test_anything_but_a_model_raises(models, message):
     with pytest.raises(InvalidParameterError, match=message):
         make_models(models, classes=False, seed=0)
 
@@ -96,18 +103,18 @@ def test_a_model_that_is_not_installed_is_left_out_with_a_note():
     models, notes = make_models(("linear", "xgboost"), classes=False, seed=0)
     assert list(models) == ["linear"]
     assert notes == [
-        "xgboost is left out. The model 'xgboost' needs the package 'xgboost', which is not installed. "
+        "xgboost was left out. The model 'xgboost' needs the package 'xgboost', which is not installed. "
         'Hint: pip install "sufrep[boost]"'
     ]
 
 
 @pytest.mark.usefixtures("without_xgboost")
-def test_if_no_model_is_installed_it_is_an_error():
+def test_if_no_model_is_installed_it_raises():
     with pytest.raises(MissingDependencyError, match=r"not installed.\nHint: pip install .sufrep\[boost\]"):
         make_models(["xgboost"], classes=True, seed=0)
 
 
-def test_classes_of_any_kind_reach_a_classifier_as_positions():
+def test_a_labelled_classifier_passes_on_positions_of_classes():
     class Codes(DummyClassifier):
         def fit(self, X, y):
             assert sorted(set(y)) == [0, 1, 2]
@@ -117,3 +124,52 @@ def test_classes_of_any_kind_reach_a_classifier_as_positions():
     model = clone(LabelledClassifier(Codes(strategy="prior"))).fit(np.zeros((4, 1)), y)
     assert model.predict(np.zeros((2, 1))).tolist() == ["b", "b"]
     assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+# Judging columns
+
+
+TWO, ONE = np.array([0, 1]), np.array([1, 1])
+
+
+@pytest.mark.parametrize(
+    ("classes", "n_columns", "y", "kind"),
+    [
+        (True, 3, TWO, HistGradientBoostingClassifier),
+        (False, 3, TWO, HistGradientBoostingRegressor),
+        (False, 3, ONE, HistGradientBoostingRegressor),
+        (True, 3, ONE, DummyClassifier),
+        (True, 0, TWO, DummyClassifier),
+        (False, 0, TWO, DummyRegressor),
+    ],
+)
+def test_without_columns_or_classes_the_prediction_is_constant(classes, n_columns, y, kind):
+    learner = make_learner(None, classes=classes, n_columns=n_columns, y=y, random_state=0)
+    assert type(learner) is kind
+
+
+def test_the_user_s_estimator_is_cloned_and_options_reach_the_default():
+    ridge = Ridge(alpha=3.0)
+    learner = make_learner(ridge, classes=False, n_columns=1, y=TWO, random_state=0)
+    assert learner is not ridge
+    assert learner.alpha == 3.0
+    ours = make_learner(None, classes=False, n_columns=1, y=TWO, random_state=7, max_iter=5)
+    assert (ours.max_iter, ours.random_state, ours.early_stopping) == (5, 7, False)
+
+
+rows = st.lists(st.tuples(st.lists(st.integers(1, 9), min_size=3, max_size=3), st.integers(0, 2)), min_size=1)
+
+
+@given(rows)
+def test_the_mean_loss_is_scikit_learn_s(rows):
+    weights = np.array([weight for weight, _ in rows], dtype=float)
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    y = np.array(["a", "b", "c"])[[place for _, place in rows]]
+    losses = log_losses(shares, np.array(["a", "b", "c"]), y)
+    assert losses.mean() == pytest.approx(log_loss(y, shares, labels=["a", "b", "c"]))
+
+
+@pytest.mark.parametrize("label", ["impossible", "never seen"])
+def test_the_loss_of_an_impossible_class_is_bounded(label):
+    losses = log_losses(np.array([[1.0, 0.0]]), np.array(["sure", "impossible"]), np.array([label]))
+    assert losses.tolist() == [-np.log(MIN_PROBABILITY)]

@@ -1,0 +1,420 @@
+"""The data of a comparison, read and checked once: table, group, target, and splits into folds."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.utils import column_or_1d
+
+from sufrep._frames import is_frame
+from sufrep.representation import is_null, level_label
+from sufrep._models import check_name
+from sufrep._splits import ALWAYS_TRAINING, level_folds
+from sufrep.errors import IdColumnWarning, warn
+from sufrep.encoders import ToNumbers
+from sufrep.encoders._inputs import resolve_layout
+from sufrep.encoders._inputs import check_length, read_factor, read_table
+from sufrep.encoders._target import MOST_CLASSES, kind_of
+from sufrep.encoders._to_numbers import as_date
+from sufrep.errors import InvalidParameterError, OneLevelError, TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sufrep._arrays import Array, Codes, Levels
+    from sufrep._frames import Factor, Table
+    from sufrep.encoders._inputs import Column, Group, Layout
+
+# Tasks, and the target types of the encoders that they correspond to.
+TASKS = {"regression": "continuous", "binary": "binary", "multiclass": "multiclass"}
+FOLDS = ("stratified", "grouped")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComparisonData:
+    """A table with a group to encode, and a target to predict.
+
+    Attributes
+    ----------
+    X : frame or array, shape (n, n_features)
+    y : ndarray, shape (n,)
+        Numbers, or classes as the user gave them.
+    group : str, int, tuple or list of these
+        As encoders take it: names, or positions if the columns have no names.
+    place : int
+        If there are several groups, the position of the one with most levels.
+    group_name : str
+        Name of that group.
+    columns : list of str or int
+        All columns of X that groups are made of.
+    codes : ndarray of int, shape (n,)
+        Level of each row in that group.
+    levels : ndarray of object, shape (n_levels,)
+    task : {"regression", "binary", "multiclass"}
+    target_name : str
+    all_numeric : bool
+        Whether X can go to an encoder as it is: all other columns are numeric, and scikit-learn accepts it.
+    moved : dict of int to int
+        Positions of unnamed group columns, before and after `ToNumbers`.
+    notes : tuple of str
+        What a reader of the results should know about the data.
+    """
+
+    X: Any
+    y: Array
+    group: Group | list[Group]
+    place: int
+    group_name: str
+    columns: list[Column]
+    codes: Codes
+    levels: Levels
+    task: str
+    target_name: str
+    all_numeric: bool
+    moved: dict[int, int]
+    notes: tuple[str, ...]
+
+    @property
+    def target_type(self) -> str:
+        """The ``target_type`` of the encoders."""
+        return TASKS[self.task]
+
+    @property
+    def counts(self) -> Codes:
+        """Number of rows of each level; (n_levels,)."""
+        return np.bincount(self.codes, minlength=len(self.levels))
+
+    def after_to_numbers(self) -> ComparisonData:
+        """Return the same data with the positions that groups have after `ToNumbers`, which moves columns."""
+        if not self.moved:
+            return self
+        columns = [_move(column, self.moved) for column in self.columns]
+        return replace(self, group=_move(self.group, self.moved), columns=columns)
+
+    def level_names(self) -> list[str]:
+        """Return the levels as text."""
+        return [level_label(level) for level in self.levels.tolist()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Training and test rows of one fold.
+
+    Attributes
+    ----------
+    repeat, fold : int
+    train, test : ndarray of int
+        Positions of the rows.
+    """
+
+    repeat: int
+    fold: int
+    train: Codes
+    test: Codes
+
+
+def read_data(X: Any, y: Any, group: Group | list[Group] | None, task: str) -> ComparisonData:
+    """Check the user's table and target, and find out the task."""
+    if task not in ("auto", *TASKS):
+        raise InvalidParameterError("task", task, f"'auto' or one of {', '.join(TASKS)}")
+    to_numbers = ToNumbers()
+    table = read_table(to_numbers, X, reset=True)
+    check_length(y, table.n_rows)
+    layout = _layout(table, group)
+    place, factor = _largest_group(table, layout)
+    group_name = layout.group_names(table.names)[place]
+    values, task = read_target_values(y, task)
+    target_name = str(getattr(y, "name", None) or "y")
+    _refuse_target_in_table(table, target_name, values)
+    # pandas columns may be named by numbers; these go by position, as the columns of arrays do.
+    named = hasattr(to_numbers, "feature_names_in_")
+    used = sorted({position for positions in layout.groups for position in positions})
+    kept: list[Column] = [table.names[position] if named else position for position in used]
+    to_numbers.set_params(keep=kept).fit(X)
+    names = to_numbers.get_feature_names_out().tolist()
+    notes = [*target_notes(values, task), *_dropped_notes(to_numbers)]
+    notes += _level_notes(group_name, factor.codes, values)
+    return ComparisonData(
+        X=X if is_frame(X) else np.asarray(X, dtype=object if not hasattr(X, "dtype") else None),
+        y=values,
+        group=_group_of(layout, table.names if named else None),
+        place=place,
+        group_name=group_name,
+        columns=kept,
+        codes=factor.codes,
+        levels=factor.levels,
+        task=task,
+        target_name=target_name,
+        all_numeric=set(to_numbers.kinds_) <= {"kept", "numeric"} and not hasattr(X, "combine_chunks"),
+        moved={} if named else {position: names.index(table.names[position]) for position in used},
+        notes=tuple(notes),
+    )
+
+
+# The group
+
+
+def _layout(table: Table, group: Group | list[Group] | None) -> Layout:
+    if group is None:
+        text = [name for j, name in enumerate(table.names) if table.kind(j) == "text"]
+        if len(text) != 1:
+            found = (
+                f"the text columns of X are {', '.join(map(repr, text[:10]))}"
+                if text
+                else "X has no text column"
+            )
+            raise InvalidParameterError("group", None, f"the column to encode; {found}")
+    return resolve_layout(table, group=group, covariates=None, share_text=False, keep=True)
+
+
+def _largest_group(table: Table, layout: Layout) -> tuple[int, Factor]:
+    """Return position and levels of the group with most levels, of which it must have two."""
+    factors = [read_factor(table, positions, "level") for positions in layout.groups]
+    place = int(np.argmax([len(factor.levels) for factor in factors]))
+    levels = factors[place].levels
+    if len(levels) < 2:
+        name = layout.group_names(table.names)[place]
+        raise OneLevelError(name, [level_label(level) for level in levels.tolist()])
+    return place, factors[place]
+
+
+def _group_of(layout: Layout, names: Sequence[str] | None) -> Any:
+    """Return the groups by the names of their columns, or by position if these have no names."""
+    found: list[Any] = []
+    for positions in layout.groups:
+        columns = tuple(positions if names is None else (names[position] for position in positions))
+        found.append(columns[0] if len(columns) == 1 else columns)
+    return found[0] if len(found) == 1 else found
+
+
+def _move(group: Any, moved: Mapping[int, int]) -> Any:
+    if isinstance(group, (list, tuple)):
+        return type(group)(_move(part, moved) for part in group)
+    return moved[group]
+
+
+def _dropped_notes(to_numbers: ToNumbers) -> list[str]:
+    dropped = to_numbers.dropped_
+    if not dropped:
+        return []
+    return [
+        f"Dropped, because they are not numeric and have more than {to_numbers.max_levels} levels, or none: "
+        f"{_shortened(dropped)}. They may be groups too."
+    ]
+
+
+def _level_notes(name: str, codes: Codes, y: Array) -> list[str]:
+    """Note a group that looks like an identifier, or that determines the target."""
+    if np.bincount(codes).max() > 1:
+        _, values = np.unique(y, return_inverse=True)
+        n_pairs = len(np.unique(codes * (values.max() + 1) + values))
+        if n_pairs > codes.max() + 1 or n_pairs > values.max() + 1:
+            return []
+        return [
+            f"Each level of {name!r} has its own value of the target, so the level determines the target; "
+            "folds='grouped' tests on levels that training has not seen."
+        ]
+    text = (
+        f"{name!r} has a different level in every row and looks like an identifier: no encoding of it can "
+        "help to predict new rows."
+    )
+    warn(f"{text}\nHint: name a column whose levels occur more than once.", IdColumnWarning)
+    return [text]
+
+
+def _shortened(names: Sequence[str], limit: int = 8) -> str:
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+
+
+# The target
+
+
+def read_target_values(y: Any, task: str) -> tuple[Array, str]:
+    """Return the target as an array (n,) of numbers or classes, and the task."""
+    if y is None:
+        raise TargetError("The target y is None.", "pass what is to be predicted, one value for each row.")
+    values = _target_array(y)
+    if task == "auto":
+        kind = kind_of(values)
+        task = next(name for name, target_type in TASKS.items() if target_type == kind)
+    if task == "regression":
+        values = _numbers(values)
+    _check_classes(values, task)
+    return values, task
+
+
+def target_notes(values: Array, task: str) -> list[str]:
+    """Note integers that are treated as classes."""
+    if task == "multiclass" and values.dtype.kind in "iuf" and kind_of(values) == "multiclass":
+        n_classes = len(np.unique(values))
+        return [
+            f"The target has {n_classes} distinct integers, which are treated as classes; "
+            "task='regression' treats them as numbers."
+        ]
+    return []
+
+
+def _target_array(y: Any) -> Array:
+    """Return the target as an array (n,) without missing values, of numbers, booleans or text."""
+    values: Array = column_or_1d(np.asarray(y))
+    if values.dtype.kind in "mM":
+        raise TargetError(f"y holds {values.dtype} values.", "convert times to numbers, such as days.")
+    if values.dtype == object:
+        items = values.tolist()
+        if not all(map(_is_number, items)) and any(map(is_null, items)):
+            raise TargetError("Input y contains NaN or None.", "drop the rows whose target is unknown.")
+        values = column_or_1d(np.array(items))
+    if values.dtype == object:  # Decimals, and integers too large for numpy
+        values = values.astype(np.float64)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise TargetError(
+            f"Input y contains NaN or infinity in {int((~np.isfinite(values)).sum())} row(s).",
+            "drop the rows whose target is unknown.",
+        )
+    return values
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
+def _numbers(values: Array) -> Array:
+    try:
+        return values.astype(np.float64)
+    except ValueError as error:
+        raise TargetError(
+            f"task='regression' needs numbers, but the target holds {values.tolist()[0]!r}.",
+            "task='auto' treats text as classes; if these should be numbers, check how the file was read.",
+        ) from error
+
+
+def _check_classes(values: Array, task: str) -> None:
+    """Refuse a constant target, and classes that cannot be learned."""
+    distinct = np.unique(values)
+    if len(distinct) < 2:
+        raise TargetError(
+            f"The target is {distinct.tolist()[0]!r} in every row.",
+            "there is nothing to predict; check how it was made, or name another column.",
+        )
+    if task == "regression":
+        return
+    if task == "binary" and len(distinct) > 2:
+        raise TargetError(
+            f"task='binary', but the target has {len(distinct):,} classes.",
+            "use task='multiclass', or task='regression' for numbers.",
+        )
+    if distinct.dtype.kind == "U" and all(as_date(text) is not None for text in distinct.tolist()):
+        raise TargetError(
+            f"The target holds dates such as {distinct.tolist()[0]!r}.",
+            "convert them to numbers, such as days.",
+        )
+    if len(distinct) > MOST_CLASSES and 2 * len(distinct) > len(values):
+        raise TargetError(
+            f"The target has {len(distinct):,} classes in {len(values):,} rows, too many to learn; "
+            f"the first is {distinct.tolist()[0]!r}.",
+            "name a column of numbers or of few classes; convert numbers that were read as text.",
+        )
+
+
+def _refuse_target_in_table(table: Table, name: str, values: Array) -> None:
+    """Refuse a table that contains the target."""
+    if name not in table.names:
+        return
+    factor = table.factorize(table.names.index(name)).with_missing_level()
+    if factor.levels[factor.codes].tolist() == values.tolist():
+        raise TargetError(
+            f"X contains the target as its column {name!r}.",
+            f"leave it out, as in X.drop(columns={name!r}).",
+        )
+
+
+# Folds
+
+
+def make_splits(
+    data: ComparisonData, *, cv: Any, n_repeats: int, folds: str, seed: int
+) -> tuple[list[Split], list[str]]:
+    """Return all splits, repetition by repetition, and notes on them."""
+    check_name("folds", folds, FOLDS)
+    if not isinstance(cv, Integral):
+        return _user_splits(data, cv), []
+    n_folds, limit = int(cv), len(data.levels) if folds == "grouped" else len(data.y)
+    if not 2 <= n_folds <= limit:
+        unit = "levels" if folds == "grouped" else "rows"
+        expected = f"a number of folds from 2 to the number of {unit}, {limit}, or a splitter"
+        raise InvalidParameterError("cv", n_folds, expected)
+    if n_repeats < 1:
+        raise InvalidParameterError("n_repeats", n_repeats, "1 or more")
+    splits: list[Split] = []
+    notes: list[str] = []
+    for repeat in range(n_repeats):
+        if folds == "grouped":
+            tested = _grouped_folds(data.codes, n_folds, seed + repeat)
+        else:
+            tested, notes = _stratified_folds(data.codes, n_folds, seed + repeat)
+        splits += [
+            Split(repeat, fold, np.flatnonzero(tested != fold), np.flatnonzero(tested == fold))
+            for fold in range(n_folds)
+        ]
+    return splits, notes
+
+
+def _user_splits(data: ComparisonData, cv: Any) -> list[Split]:
+    """Return the splits of a splitter, or of a list of (train, test)."""
+    n_rows = len(data.y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored")
+        try:
+            found = list(check_cv(cv, data.y).split(np.zeros((n_rows, 1)), data.y, data.codes))
+        except (TypeError, ValueError) as error:
+            expected = f"a number of folds, a splitter, or a valid list of (train, test) ({error})"
+            raise InvalidParameterError("cv", cv, expected) from error
+    splits = [Split(0, fold, _positions(train), _positions(test)) for fold, (train, test) in enumerate(found)]
+    if not splits:
+        raise InvalidParameterError("cv", cv, "one split or more")
+    rows = np.concatenate([part for split in splits for part in (split.train, split.test)])
+    if rows.min(initial=0) < 0 or rows.max(initial=0) >= n_rows:
+        given = f"splits of rows {rows.min()} to {rows.max()}"
+        raise InvalidParameterError("cv", given, f"splits of rows 0 to {n_rows - 1}")
+    return splits
+
+
+def _positions(rows: Any) -> Codes:
+    """Return the positions of rows that may be given as a mask."""
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows
+
+
+def _grouped_folds(codes: Codes, n_folds: int, seed: int) -> Array:
+    """Return the fold that each row is tested in; rows of one level have the same fold."""
+    tested = np.empty(len(codes), dtype=np.intp)
+    splitter = GroupKFold(n_folds, shuffle=True, random_state=seed)
+    for fold, (_, test) in enumerate(splitter.split(codes[:, None], groups=codes)):
+        tested[test] = fold
+    return tested
+
+
+def _stratified_folds(codes: Codes, n_folds: int, seed: int) -> tuple[Array, list[str]]:
+    """Return the fold that each row is tested in, so that each level is spread over all folds; and notes."""
+    tested = level_folds(codes, n_folds, seed)
+    rare = tested == ALWAYS_TRAINING
+    if 2 * rare.sum() <= len(codes):
+        note = (
+            f"{int(rare.sum()):,} rows of levels with fewer than {n_folds} rows are used for training in "
+            "every fold and never tested."
+        )
+        return tested, [note] if rare.any() else []
+    # Most levels are rare: leaving them out of the test rows would leave little to test.
+    shuffled = np.random.default_rng(seed).permutation(len(codes))
+    by_level = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    tested[by_level] = np.arange(len(codes)) % n_folds
+    return tested, [
+        f"Most rows belong to levels with fewer than {n_folds} rows; some folds test levels that training "
+        "has not seen."
+    ]

@@ -1,0 +1,278 @@
+"""Models by name, the model that encoders judge columns by, and the log loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sufrep.errors import InvalidParameterError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from sufrep._arrays import Array, Floats
+
+# Number, depth and learning rate of the boosted trees: what most people would try first.
+XGBOOST = {"n_estimators": 200, "max_depth": 5, "learning_rate": 0.1}
+N_TREES = 100
+# The smallest probability that the log loss counts with.
+MIN_PROBABILITY = 1e-7
+
+
+# Models by name
+
+
+def check_models(models: str | Any | Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """Label models without building them, and check what can be checked before the target is known.
+
+    Parameters
+    ----------
+    models : str, estimator, sequence of these, or mapping of str to any of these
+
+    Returns
+    -------
+    dict of str to str or estimator
+        Names of `MODELS`, or the estimators of the user.
+    """
+    if isinstance(models, Mapping):
+        labelled = list(models.items())
+    else:
+        listed = models if isinstance(models, (list, tuple)) else [models]
+        labelled = [(_label(model), model) for model in listed]
+    for _, model in labelled:
+        _check_model(model)
+    if not labelled:
+        raise InvalidParameterError("models", models, f"at least one of {', '.join(MODELS)}, or an estimator")
+    found = dict(labelled)
+    if len(found) < len(labelled):
+        twice = next(label for i, (label, _) in enumerate(labelled) if label in dict(labelled[:i]))
+        raise InvalidParameterError("models", models, f"a list without duplicates; {twice!r} occurs twice")
+    missing = [model for model in found.values() if not _is_installed(model)]
+    if len(missing) == len(found):
+        raise _missing(missing[0])
+    return found
+
+
+def make_models(
+    models: str | Any | Sequence[Any] | Mapping[str, Any], *, classes: bool, seed: int
+) -> tuple[dict[str, Any], list[str]]:
+    """Build the models, unfitted.
+
+    Parameters
+    ----------
+    models : str, estimator, sequence of these, or mapping of str to any of these
+    classes : bool
+        Whether classifiers are needed.
+    seed : int
+
+    Returns
+    -------
+    dict of str to estimator, and list of str
+        The models by label, and notes on those that are not installed.
+    """
+    found: dict[str, Any] = {}
+    notes: list[str] = []
+    for label, model in check_models(models).items():
+        if _is_installed(model):
+            found[label] = _make_model(model, classes=classes, seed=seed)
+        else:
+            notes.append(f"{model} was left out. {' '.join(str(_missing(model)).split())}")
+    return found, notes
+
+
+def check_name(parameter: str, name: object, known: Collection[str], others: str = "") -> None:
+    """Raise unless a name is known; the error lists all names and suggests the closest.
+
+    Examples
+    --------
+    >>> check_name("colour", "gren", ["red", "green"])
+    Traceback (most recent call last):
+    sufrep.errors._parameters.InvalidParameterError: colour is 'gren'.
+    Hint: colour is one of red, green (did you mean 'green'?).
+    """
+    if name in known:
+        return
+    close = get_close_matches(str(name), known, n=1)
+    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+    raise InvalidParameterError(parameter, name, f"one of {', '.join(known)}{others}{suggestion}")
+
+
+def import_package(package: str, purpose: str, extra: str) -> Any:
+    """Import an optional package; if it is missing, the error names the extra to install."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingDependencyError(package.partition(".")[0], purpose, extra) from error
+
+
+class LabelledClassifier(ClassifierMixin, BaseEstimator):
+    """Makes a classifier that expects the classes 0, 1, … accept classes of any type.
+
+    Parameters
+    ----------
+    estimator : classifier
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+    estimator_ : classifier
+        Fitted to the positions of the classes.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to rows X (n, p) and classes y (n,)."""
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        self.estimator_ = clone(self.estimator).fit(X, codes)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable class of each row; (n,)."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the classes; (n, n_classes)."""
+        return np.asarray(self.estimator_.predict_proba(X))
+
+
+def _forest(classes: bool, seed: int) -> Any:
+    """Breiman's forest; a third of the columns (for classes: the square root) is tried at a split."""
+    options = {"n_jobs": 1, "random_state": seed}
+    if classes:
+        return RandomForestClassifier(N_TREES, min_samples_leaf=3, **options)
+    return RandomForestRegressor(N_TREES, max_features=1 / 3, min_samples_leaf=5, **options)
+
+
+def _xgboost(classes: bool, seed: int) -> Any:
+    xgboost = import_package(*_REQUIRED["xgboost"])
+    options = {**XGBOOST, "n_jobs": 1, "random_state": seed}
+    if classes:
+        return LabelledClassifier(xgboost.XGBClassifier(**options))
+    return xgboost.XGBRegressor(**options)
+
+
+def _boosting(classes: bool, seed: int, **options: Any) -> Any:
+    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    return kind(early_stopping=False, random_state=seed, **options)
+
+
+def _linear(classes: bool, _seed: int) -> Any:
+    model = LogisticRegression(max_iter=1000) if classes else Ridge()
+    return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), model)
+
+
+MODELS: dict[str, Callable[[bool, int], Any]] = {
+    "forest": _forest,
+    "xgboost": _xgboost,
+    "boosting": _boosting,
+    "linear": _linear,
+}
+# Package, purpose and extra of the models that need more than scikit-learn.
+_REQUIRED = {"xgboost": ("xgboost", "The model 'xgboost'", "boost")}
+
+
+def _label(model: Any) -> str:
+    return model if isinstance(model, str) else type(model).__name__
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, str):
+        check_name("models", model, MODELS, ", or an estimator")
+    elif not (hasattr(model, "fit") and hasattr(model, "predict")) or isinstance(model, type):
+        expected = f"one of {', '.join(MODELS)}, or an unfitted estimator"
+        raise InvalidParameterError("models", model, expected)
+
+
+def _make_model(model: Any, *, classes: bool, seed: int) -> Any:
+    if isinstance(model, str):
+        return MODELS[model](classes, seed)
+    if is_regressor(model) if classes else is_classifier(model):
+        expected = "a classifier for classes, or task='regression'" if classes else "a regressor"
+        raise InvalidParameterError("models", model, expected)
+    return clone(model)
+
+
+def _is_installed(model: Any) -> bool:
+    return not isinstance(model, str) or model not in _REQUIRED or find_spec(_REQUIRED[model][0]) is not None
+
+
+def _missing(model: str) -> MissingDependencyError:
+    return MissingDependencyError(*_REQUIRED[model])
+
+
+# Judging columns
+
+
+def make_learner(
+    estimator: Any, *, classes: bool, n_columns: int, y: Array, random_state: int, **options: Any
+) -> Any:
+    """Return the unfitted model that judges columns.
+
+    Without columns, or with a single class, which few classifiers accept, it is a constant prediction.
+
+    Parameters
+    ----------
+    estimator : estimator or None
+        It is cloned; None is scikit-learn's histogram gradient boosting.
+    classes : bool
+        Whether the target is classes.
+    n_columns : int
+        Number of columns that the model will be fitted to.
+    y : ndarray, shape (n,)
+        Target that it will be fitted to.
+    random_state : int
+    **options
+        Parameters of the gradient boosting.
+    """
+    if not n_columns or (classes and len(np.unique(y)) == 1):
+        return DummyClassifier() if classes else DummyRegressor()
+    if estimator is not None:
+        return clone(estimator)
+    return _boosting(classes, random_state, **options)
+
+
+def log_losses(probabilities: Floats, classes: Array, y: Array) -> Floats:
+    """Return −log of the predicted probability of each row's class.
+
+    The probability of a class that is not among `classes` is `MIN_PROBABILITY`.
+
+    Parameters
+    ----------
+    probabilities : ndarray, shape (n, n_classes)
+    classes : ndarray, shape (n_classes,)
+        The class of each column.
+    y : ndarray, shape (n,)
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log_losses(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array(["a", "b"]), np.array(["b", "never seen"]))
+    array([ 0.69314718, 16.11809565])
+    """
+    position = {label: place for place, label in enumerate(classes.tolist())}
+    places = np.array([position.get(label, -1) for label in y.tolist()], dtype=np.intp)
+    shares = np.column_stack([probabilities, np.zeros(len(y))])
+    return np.asarray(-np.log(np.maximum(shares[np.arange(len(y)), places], MIN_PROBABILITY)))

@@ -1,0 +1,138 @@
+"""A grid of fits: results of all cells, failures as values, progress as lines."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from operator import add
+from typing import Any
+
+import pytest
+from joblib import effective_n_jobs
+from threadpoolctl import threadpool_info
+
+from sufrep import _grid
+from sufrep._grid import MAX_REASON_LENGTH, Failure, attempt, make_report, run_grid, single_threaded_fit
+from sufrep.errors import InvalidParameterError, MissingDependencyError
+
+CELLS = [(i, 10 * i) for i in range(6)]
+
+
+# Running
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
+def test_every_cell_is_run_once(n_jobs):
+    found: list[int] = []
+    run_grid(add, CELLS, found.append, n_jobs=n_jobs)
+    assert sorted(found) == [0, 11, 22, 33, 44, 55]
+
+
+def test_cells_are_made_when_they_are_needed():
+    made: list[int] = []
+
+    def cells() -> Any:
+        for i in range(6):
+            made.append(i)
+            yield i, len(made)
+
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        run_grid(add, cells(), lambda _: (_ for _ in ()).throw(KeyboardInterrupt("enough")))
+    assert len(made) < 6
+
+
+def test_a_fit_has_one_thread_and_ignores_the_given_warnings():
+    with single_threaded_fit(UserWarning):
+        assert {pool["num_threads"] for pool in threadpool_info()} <= {1}
+        warnings.warn("ignored", UserWarning, stacklevel=1)
+        with pytest.raises(RuntimeWarning, match="shown"):
+            warnings.warn("shown", RuntimeWarning, stacklevel=1)
+
+
+# Dask
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_dask_starts_as_many_processes_as_joblib_would(monkeypatch, n_jobs):
+    distributed = pytest.importorskip("distributed", reason="the backend 'dask' needs distributed")
+    requested: list[dict[str, Any]] = []
+
+    def client(**options: Any) -> Any:
+        requested.append(options)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(distributed, "Client", client)
+    with pytest.raises(ValueError, match="enough"):
+        run_grid(add, CELLS, print, backend="dask", n_jobs=n_jobs)
+    assert requested == [{"n_workers": effective_n_jobs(n_jobs), "threads_per_worker": 1}]
+
+
+@pytest.mark.parametrize("failure", [OSError("Timed out"), ValueError("missing port number")])
+def test_a_cluster_that_does_not_answer_raises(monkeypatch, failure):
+    # A real address without a cluster takes 30 s to fail, and two such clients keep Python from ending.
+    distributed = pytest.importorskip("distributed", reason="the backend 'dask' needs distributed")
+
+    def client(**options: Any) -> Any:
+        assert options == {"address": "tcp://nobody"}
+        raise failure
+
+    monkeypatch.setattr(distributed, "Client", client)
+    expected = r"scheduler is 'tcp://nobody'\.\nHint: scheduler is the address of a running Dask cluster"
+    with pytest.raises(InvalidParameterError, match=expected):
+        run_grid(add, CELLS, print, backend="dask", scheduler="tcp://nobody")
+
+
+def test_dask_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    expected = r"The backend 'dask' needs the package 'distributed'.*\n.*sufrep\[dask\]"
+    with pytest.raises(MissingDependencyError, match=expected):
+        run_grid(add, CELLS, print, backend="dask")
+
+
+# Failures
+
+
+def fail(error: Exception) -> None:
+    raise error
+
+
+def test_an_exception_becomes_a_failure_with_a_short_reason_on_one_line():
+    found = attempt(lambda: fail(ValueError("no luck\n  today " + "x" * 900)))
+    assert isinstance(found, Failure)
+    assert found.reason.startswith("ValueError: no luck today xxx")
+    assert len(found.reason) == MAX_REASON_LENGTH
+
+
+def test_fatal_exceptions_are_raised():
+    with pytest.raises(OSError, match="disk"):
+        attempt(lambda: fail(OSError("disk")), fatal=(OSError,))
+
+
+# Progress
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes only when the test changes it."""
+    now = [1000.0]
+    monkeypatch.setattr(_grid, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_line_is_printed_every_two_seconds_and_at_the_end(clock, capsys):
+    report = make_report(True, "compare")
+    assert report is not None
+    for done in range(7):
+        report(done, 6, "means" if done else "")
+        clock[0] += 0.8
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        "[compare] 3 of 6 (2 s)  means",
+        "[compare] 6 of 6 (5 s)  means",
+    ]
+
+
+def test_progress_is_optional_or_goes_to_a_function_of_the_user():
+    assert make_report(False, "compare") is None
+    assert make_report(print, "compare") is print
