@@ -14,9 +14,9 @@ from hypothesis.extra import numpy as hnp
 
 from sufrep import _accumulate
 from sufrep._accumulate import Sums, accumulate
-from sufrep.representation import as_levels
 from sufrep.errors import InfiniteValueError
 from sufrep.moments import GroupMoments
+from sufrep.representation import as_levels
 
 
 @dataclass

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sufrep.representation import as_levels, sort_levels
 from sufrep.errors import InfiniteValueError, LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.moments import GroupMoments
+from sufrep.representation import as_levels, sort_levels
 
 ORDERS = st.sampled_from([1, 2])
 NAMES = ("x0", "x1", "x2")

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from sufrep.representation import as_levels
-from sufrep.representation import Representation
+from sufrep.representation import Representation, as_levels
 
 LEVELS = ["a", "b", 7, None]
 

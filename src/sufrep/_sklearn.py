@@ -6,11 +6,13 @@ file to change.
 
 from __future__ import annotations
 
+from typing import Any
+
 # Decorates ``fit``: checks the parameters against `_parameter_constraints` before anything is read.
 from sklearn.base import _fit_context as fit_context
 
-# Takes rows of whatever scikit-learn takes: arrays, frames, sparse matrices, lists.
-from sklearn.utils import _safe_indexing as take_rows
+# Takes rows of everything that scikit-learn accepts: arrays, frames, sparse matrices, lists.
+from sklearn.utils import _safe_indexing
 
 # The vocabulary of `_parameter_constraints`, and the error that they raise.
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
@@ -31,6 +33,12 @@ __all__ = [
     "get_output_config",
     "take_rows",
 ]
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return some rows of a table of any kind; scikit-learn does not know pyarrow's."""
+    return X.take(rows) if hasattr(X, "combine_chunks") else _safe_indexing(X, rows)
+
 
 # Two more are overridden or read by name, where a class of ours has to: ``BaseEstimator._html_repr`` (in
 # `sufrep.encoders._base`) adds the tables to the HTML of an estimator, and the attribute

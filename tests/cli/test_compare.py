@@ -345,8 +345,7 @@ def test_a_level_in_every_row_gives_a_warning(sufrep, table):
     result = sufrep(f"compare {table} --target price --group id --covariates sqft {FAST}")
     assert result.code == 0
     assert (
-        "sufrep: warning: 'id' has a different level in every row and looks like an identifier"
-        in result.err
+        "sufrep: warning: 'id' has a different level in every row and looks like an identifier" in result.err
     )
 
 

@@ -19,10 +19,10 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit, Strat
 
 from sufrep._compare._data import make_splits, read_data, read_target_values, target_notes
 from sufrep._splits import level_folds
-from sufrep.errors import IdColumnWarning
 from sufrep.errors import (
     ColumnNameError,
     EmptyGroupError,
+    IdColumnWarning,
     InvalidParameterError,
     LazyFrameError,
     LengthMismatchError,

@@ -22,6 +22,7 @@ from sufrep import (
     MeansEncoder,
     MixedModelEncoder,
     MNLEncoder,
+    RandomInterceptEncoder,
     SufficientEncoder,
 )
 from sufrep.encoders import METHODS, GroupEncoder, make_encoder

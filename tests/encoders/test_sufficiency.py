@@ -223,7 +223,9 @@ def test_every_library_gives_the_same(level_as):
     X["shop"] = X["shop"].astype(object).where(X.index % 10 > 0, None)
     expected = check(MeansEncoder("shop"), X, y, level_as=level_as)
     for frame in (pl.from_pandas(X), pa.Table.from_pandas(X)):
-        assert asdict(check(MeansEncoder("shop"), frame, y, level_as=level_as)) == pytest.approx(asdict(expected))
+        assert asdict(check(MeansEncoder("shop"), frame, y, level_as=level_as)) == pytest.approx(
+            asdict(expected)
+        )
     array = X.to_numpy(dtype=object)
     for rows, target in ((array, pl.Series(y)), (array.tolist(), y.tolist())):
         found = check(MeansEncoder(2), rows, target, level_as=level_as)
@@ -257,7 +259,11 @@ def test_few_rows_give_no_alarm(n):
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
-        ({"level_as": "mean"}, errors.InvalidParameterError, "level_as is 'mean'.*\n.*'intercept' or 'one_hot'"),
+        (
+            {"level_as": "mean"},
+            errors.InvalidParameterError,
+            "level_as is 'mean'.*\n.*'intercept' or 'one_hot'",
+        ),
         ({"y": np.zeros(3)}, errors.LengthMismatchError, "X has 120 row"),
         ({"y": None}, errors.TargetError, "the target y is None"),
         ({"encoder": MeansEncoder(["shop", "a"])}, errors.UnknownGroupError, "there are: shop, a"),

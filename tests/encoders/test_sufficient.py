@@ -122,7 +122,9 @@ def test_hidden_states_are_encoded_about_as_well_as_by_the_best_component(n, pri
         predicted = learner.fit(known, sample.y[train]).predict(encoder.transform(X.iloc[test]))
         return float(np.mean((predicted - sample.y[test]) ** 2))
 
-    single = {name: error(kind("group", **own)) for name, (kind, own) in COMPONENTS.items() if name != "states"}
+    single = {
+        name: error(kind("group", **own)) for name, (kind, own) in COMPONENTS.items() if name != "states"
+    }
     single["states"] = error(COMPONENTS["states"][0]("group", output="both", n_states=3))
     dropped = error(SufficientEncoder("group", max_candidates=1))
     chosen = error(SufficientEncoder("group", estimator=learner, cv=FOLDS))

@@ -229,7 +229,9 @@ def test_states_are_counted_once_without_the_target():
     X = rng.normal(size=(300, 2)) + 4 * (codes % 2)[:, None]
     rows, half = np.column_stack([X, codes]), (np.arange(150), np.arange(150, 300))
     for y in (rng.normal(size=300), codes % 2 + rng.normal(size=300)):
-        search = ComponentSearch(ChoiceData(X, rows, 2, y, "continuous", None), [half, half[::-1]], Ridge(), {}, 0)
+        search = ComponentSearch(
+            ChoiceData(X, rows, 2, y, "continuous", None), [half, half[::-1]], Ridge(), {}, 0
+        )
         assert search.encoder("states").n_states == "auto"
         search.try_out(("states",))
         found = search.encoder("states").n_states

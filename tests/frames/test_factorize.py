@@ -24,8 +24,8 @@ from sufrep._frames._eager import (
     factorize_series,
     with_missing_level,
 )
-from sufrep.representation import sort_levels
 from sufrep.errors import GroupValueError
+from sufrep.representation import sort_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,17 +12,15 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import column_or_1d
 
-from sufrep._frames import is_frame
-from sufrep.representation import is_null, level_label
+from sufrep._frames import is_frame, with_missing_level
 from sufrep._models import check_name
 from sufrep._splits import ALWAYS_TRAINING, level_folds
-from sufrep.errors import IdColumnWarning, warn
 from sufrep.encoders import ToNumbers
-from sufrep.encoders._inputs import resolve_layout
-from sufrep.encoders._inputs import check_length, read_factor, read_table
+from sufrep.encoders._inputs import check_length, read_factor, read_table, resolve_layout
 from sufrep.encoders._target import MOST_CLASSES, kind_of
 from sufrep.encoders._to_numbers import as_date
-from sufrep.errors import InvalidParameterError, OneLevelError, TargetError
+from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, warn
+from sufrep.representation import is_null, level_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -326,7 +324,7 @@ def _refuse_target_in_table(table: Table, name: str, values: Array) -> None:
     """Refuse a table that contains the target."""
     if name not in table.names:
         return
-    factor = table.factorize(table.names.index(name)).with_missing_level()
+    factor = with_missing_level(table.factorize(table.names.index(name)))
     if factor.levels[factor.codes].tolist() == values.tolist():
         raise TargetError(
             f"X contains the target as its column {name!r}.",

@@ -15,10 +15,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
-from sufrep._sklearn import take_rows
 
 from sufrep._grid import Failure, attempt, run_grid, single_threaded_fit
 from sufrep._models import check_name, log_losses
+from sufrep._sklearn import take_rows
 from sufrep.encoders import METHODS, ContrastEncoder, ToNumbers, make_encoder
 from sufrep.errors import InvalidParameterError
 
@@ -243,11 +243,6 @@ def score_split(
         else FoldScore(method, label, repeat, fold, *score)
         for label, score in found.items()
     ]
-
-
-def take_rows(X: Any, rows: Any) -> Any:
-    """Take some rows of a frame or an array."""
-    return X.take(rows) if hasattr(X, "combine_chunks") else take_rows(X, rows)
 
 
 def _cells(plan: ComparisonPlan) -> Iterator[tuple[Any, ...]]:

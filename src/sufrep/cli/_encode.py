@@ -158,7 +158,6 @@ def encode(
 def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
     """The encoder, not yet fitted; raise if it does not have one of the parameters."""
     from sufrep._sklearn import InvalidParameterError
-
     from sufrep.encoders import make_encoder
 
     plain = make_encoder(method)
