@@ -52,7 +52,8 @@ def naive_sums(table: Table) -> Sums:
     n, p = table.rows.shape
     weights = np.ones(n) if table.weights is None else table.weights
     count, weight, complete_weight = np.zeros((3, table.n_levels))
-    observed, squares, complete_mean = np.zeros((3, table.n_levels, p))
+    observed, complete_mean = np.zeros((2, table.n_levels, p))
+    squares = np.zeros(p)
     mean, scatter = np.full((table.n_levels, p), np.nan), np.zeros((p, p))
     for g in range(table.n_levels):
         mine = [i for i in range(n) if table.codes[i] == g and weights[i] > 0]
@@ -62,7 +63,7 @@ def naive_sums(table: Table) -> Sums:
             observed[g, j] = sum(weights[i] for i in known)
             if known:
                 mean[g, j] = sum(weights[i] * table.rows[i, j] for i in known) / observed[g, j]
-            squares[g, j] = sum(weights[i] * (table.rows[i, j] - mean[g, j]) ** 2 for i in known)
+            squares[j] += sum(weights[i] * (table.rows[i, j] - mean[g, j]) ** 2 for i in known)
         complete = [i for i in mine if not np.isnan(table.rows[i]).any()]
         complete_weight[g] = sum(weights[i] for i in complete)
         if complete:

@@ -22,7 +22,7 @@ CHARTS = [
     "Ranking",
     "Fold by fold",
     "Map of the levels of shop",
-    "In how many ways the levels differ",
+    "In how many directions the levels differ",
     "How large the levels are",
     "Time against accuracy",
 ]

@@ -217,9 +217,9 @@ def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, comman
         (
             "simulations --models boosting",
             1,
-            "models is 'boosting'.\nHint: models is among forest, sklearn_f",
+            "models is 'boosting'.\nHint: models is one of forest, sklearn_f",
         ),
-        ("simulations --setups latent flat", 1, "setups is 'latent'.\nHint: setups is among global_linear,"),
+        ("simulations --setups latent flat", 1, "setups is 'latent'.\nHint: setups is one of global_linear,"),
         ("simulations --latent 0 --jobs 1", 1, "n_latent is 0.\nHint: n_latent is an integer of at least 1"),
         ("simulations --latent 10 --n 100 --jobs 1", 1, "n is 100.\nHint: n is large enough for levels of 5"),
         (
@@ -238,7 +238,7 @@ def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, comman
         ("simulations --latent 2 two", 2, "Invalid value for '--latent'"),
         ("simulations --seeds 2 3", 2, "unexpected extra argument"),
         ("simulations --seed 3", 2, "No such option: --seed"),
-        ("empirical --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is among pakistan, ames,"),
+        ("empirical --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is one of pakistan, ames,"),
         ("empirical --methods oracle", 1, "No encoder is called 'oracle'"),
         (
             "empirical --data-dir /no/where --jobs 1",
@@ -246,8 +246,12 @@ def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, comman
             "data_dir is '/no/where', which is not a folder.\nHint",
         ),
         ("empirical --jobs 1", 1, "environment variable SUFREP_DATA is not set.\nHint: use data_dir="),
-        ("benchmark --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is among pakistan, ames,"),
-        ("benchmark --models gboost", 1, "models is 'gboost'.\nHint: models is among forest, sklearn_forest"),
+        ("benchmark --datasets boston", 1, "datasets is 'boston'.\nHint: datasets is one of pakistan, ames,"),
+        (
+            "benchmark --models gboost",
+            1,
+            "models is 'gboost'.\nHint: models is one of forest, sklearn_forest",
+        ),
         (
             "benchmark --methods jamesstein",
             1,
@@ -271,7 +275,7 @@ def test_errors_have_a_code_and_a_message(sufrep, monkeypatch, tmp_path, command
 def test_figures_of_methods_that_were_not_run_list_the_others(sufrep, store, tmp_path):
     result = sufrep(f"paper figures --store {store} --methods mnl --out {tmp_path}")
     assert result.code == 1
-    assert "has no improvement of 'mnl' over one_hot.\nHint: it has those of means.\n" in result.err
+    assert "has no improvement of 'mnl' over one_hot.\nHint: the methods are means.\n" in result.err
     assert not list(tmp_path.iterdir())
 
 
@@ -290,7 +294,7 @@ def test_other_settings_do_not_mix_with_those_of_the_store(sufrep, store):
     before = (store / "simulations.jsonl").read_bytes()
     result = sufrep(f"paper simulations --n 400 --store {store}")
     assert result.code == 1
-    assert "holds results with other settings (n).\nHint: name another folder with --store" in result.err
+    assert "holds results with different settings (n).\nHint: name another folder with --store" in result.err
     assert (store / "simulations.jsonl").read_bytes() == before
 
 
@@ -298,7 +302,7 @@ def test_a_damaged_store_is_a_clear_error(sufrep, tmp_path):
     (tmp_path / "simulations.jsonl").write_text(json.dumps({"run": {}}) + "\nno json\n")
     result = sufrep(f"paper tables --store {tmp_path}")
     assert result.code == 1
-    assert "is damaged: line 2 of 2 is no JSON object.\nHint: delete that line" in result.err
+    assert "is damaged: line 2 of 2 is not a JSON object.\nHint: delete that line" in result.err
 
 
 # Help

@@ -121,7 +121,7 @@ def test_without_a_name_there_must_be_exactly_one_text_column(mixed):
         ("twon", UnknownColumnError, "'twon', which X does not have.\nHint: did you mean 'town'"),
         (("town", "sise"), UnknownColumnError, "did you mean 'size'"),
         (7, UnknownColumnError, "positions run from 0 to 2"),
-        ([["town", "age"]], UnknownColumnError, "stand in a tuple"),
+        ([["town", "age"]], UnknownColumnError, "as a tuple"),
         ([], EmptyGroupError, "names no column"),
     ],
 )

@@ -336,7 +336,7 @@ def test_text_is_always_classes():
 def test_the_kind_of_target_can_be_given():
     assert ranks("abc", [0, 1, 2], target_type="continuous") == {"a": [1], "b": [2], "c": [3]}
     assert len(ranks("abc", [0, 1, 2], target_type="multiclass")["a"]) == 3
-    with pytest.raises(errors.TargetError, match="y has 3 classes, but the target was taken to be binary"):
+    with pytest.raises(errors.TargetError, match="y has 3 classes, but the target was found to be binary"):
         ranks("abc", [0, 1, 2], target_type="binary")
 
 

@@ -234,11 +234,11 @@ def test_it_is_scored_like_any_regressor():
     ("y", "what"),
     [
         (None, "requires y to be passed, but the target y is None"),
-        (["a", "b", "c", "d"], "y is no column of numbers: could not convert string to float"),
+        (["a", "b", "c", "d"], "y is not a column of numbers: could not convert string to float"),
         ([1.0, np.nan, 2.0, 3.0], "Input y contains NaN"),
         ([1.0, np.inf, 2.0, 3.0], "Input y contains infinity"),
         (np.ones((4, 2)), r"y has the shape \(4, 2\)"),
-        (np.ones((4, 1, 1)), "y is no column of numbers: Found array with dim 3"),
+        (np.ones((4, 1, 1)), "y is not a column of numbers: Found array with dim 3"),
     ],
 )
 def test_a_target_that_is_no_column_of_numbers_is_refused(y, what):

@@ -197,7 +197,7 @@ def test_the_verdict_is_printed():
     assert f"{found.loss:.4g} → {found.loss_with_level:.4g} with the level" in str(found)
     assert f"{100 * found.share:.1f} %" in str(found)
     silent = check(ContrastEncoder("shop"), X, X["a"] + 0 * y, target_type="continuous")
-    assert str(silent).startswith("no sign that the level adds anything (error ")
+    assert str(silent).startswith("no evidence that the level adds anything (error ")
 
 
 # What goes in.
