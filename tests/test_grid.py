@@ -77,7 +77,7 @@ def test_a_cluster_that_does_not_answer_raises(monkeypatch, failure):
         raise failure
 
     monkeypatch.setattr(distributed, "Client", client)
-    expected = r"scheduler is 'tcp://nobody'\.\nHint: scheduler is the address of a running Dask cluster"
+    expected = r"scheduler is 'tcp://nobody'\.\nHint: scheduler must be the address of a running Dask cluster"
     with pytest.raises(InvalidParameterError, match=expected):
         run_grid(add, CELLS, print, backend="dask", scheduler="tcp://nobody")
 

@@ -408,7 +408,7 @@ def test_second_moments_of_order_one_are_refused():
 def test_taking_away_more_than_there_is_is_refused(group, weights):
     whole = GroupMoments.from_rows("aab", [[1.0], [2.0], [3.0]])
     part = GroupMoments.from_rows(group, [[1.0]] * len(group), weights=weights)
-    with pytest.raises(MomentsMismatchError, match="hold rows that the others do not"):
+    with pytest.raises(MomentsMismatchError, match="contain rows that are not part of the others"):
         whole - part
 
 

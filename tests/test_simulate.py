@@ -518,7 +518,7 @@ WRONG = [
 def test_invalid_parameters_are_reported_with_the_expectation(
     name: str, value: object, expected: str
 ) -> None:
-    message = f"{name} is {value!r}.\nHint: {name} is {expected}."
+    message = f"{name} is {value!r}.\nHint: {name} must be {expected}."
     with pytest.raises(InvalidParameterError, match=f"^{re.escape(message)}$"):
         simulate(**{"setup": "global_linear", "n": 5, name: value})
 

@@ -105,7 +105,7 @@ def check_name(parameter: str, name: object, known: Collection[str], others: str
     >>> check_name("colour", "gren", ["red", "green"])
     Traceback (most recent call last):
     sufrep.errors.InvalidParameterError: colour is 'gren'.
-    Hint: colour is one of red, green (did you mean 'green'?).
+    Hint: colour must be one of red, green (did you mean 'green'?).
     """
     if name in known:
         return

@@ -38,7 +38,7 @@ class InvalidParameterError(SufrepError, ValueError):
     """A parameter of a function has an invalid value."""
 
     def __init__(self, parameter: str, value: object, expected: str) -> None:
-        super().__init__(f"{parameter} is {value!r}.\nHint: {parameter} is {expected}.")
+        super().__init__(f"{parameter} is {value!r}.\nHint: {parameter} must be {expected}.")
 
 
 class UnknownMethodError(SufrepError, ValueError):

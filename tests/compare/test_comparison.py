@@ -191,7 +191,7 @@ def test_a_missing_model_is_noted_and_raises_if_there_is_no_other(rows, monkeypa
 
 @pytest.mark.parametrize("seed", [None, -1, 0.5])
 def test_a_seed_is_a_whole_number(rows, seed):
-    with pytest.raises(InvalidParameterError, match="random_state is a whole number"):
+    with pytest.raises(InvalidParameterError, match="random_state must be a whole number"):
         compare(*rows(), group="town", random_state=seed)
 
 

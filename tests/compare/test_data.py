@@ -367,18 +367,18 @@ def test_where_most_levels_are_rare_all_rows_are_tested():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cv": 1}, r"cv is 1\.\nHint: cv is a number of folds from 2 to the number of rows, 12"),
+        ({"cv": 1}, r"cv is 1\.\nHint: cv must be a number of folds from 2 to the number of rows, 12"),
         ({"cv": 13}, "cv is 13"),
         ({"cv": 4, "folds": "grouped"}, "to the number of levels, 3, or a splitter"),
-        ({"folds": "group"}, "folds is 'group'.\nHint: folds is one of stratified, grouped"),
-        ({"n_repeats": 0}, "n_repeats is 1 or more"),
+        ({"folds": "group"}, "folds is 'group'.\nHint: folds must be one of stratified, grouped"),
+        ({"n_repeats": 0}, "n_repeats must be 1 or more"),
         ({"cv": "x"}, r"a valid list of \(train, test\) \(Expected `cv`"),
         ({"cv": KFold(13)}, "a valid list .*number of splits n_splits=13 greater"),
         ({"cv": [3, 4]}, "a valid list"),
         ({"cv": []}, "one split or more"),
         (
             {"cv": [([0, 1], [2, 12])]},
-            r"splits of rows 0 to 12'\.\nHint: cv is splits of rows 0 to 11",
+            r"splits of rows 0 to 12'\.\nHint: cv must be splits of rows 0 to 11",
         ),
         ({"cv": [([0, 1], [2, -1])]}, "splits of rows -1 to 2"),
     ],

@@ -170,9 +170,13 @@ def test_a_missing_file_is_reported_with_its_origin(tmp_path, name):
 
 
 def test_unknown_names_and_parts_are_reported_with_the_known_ones(tmp_path):
-    with pytest.raises(InvalidParameterError, match="name is one of pakistan, ames, ames_full, king_county"):
+    with pytest.raises(
+        InvalidParameterError, match="name must be one of pakistan, ames, ames_full, king_county"
+    ):
         load_dataset("boston", tmp_path)
-    with pytest.raises(InvalidParameterError, match=r"part is 'kagle'.\nHint: part is 'kaggle' or 'full'"):
+    with pytest.raises(
+        InvalidParameterError, match=r"part is 'kagle'.\nHint: part must be 'kaggle' or 'full'"
+    ):
         load_ames(tmp_path, part="kagle")
 
 

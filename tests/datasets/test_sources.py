@@ -324,12 +324,12 @@ def test_without_pandas_openml_is_not_asked(monkeypatch):
 
 def test_sources_that_cannot_be_used_are_refused(tmp_path):
     with pytest.raises(
-        InvalidParameterError, match=r"source is 'web'.\nHint: source is 'folder' or 'openml'"
+        InvalidParameterError, match=r"source is 'web'.\nHint: source must be 'folder' or 'openml'"
     ):
         open_source(CSV, None, "web")  # type: ignore[arg-type]
     with pytest.raises(
         InvalidParameterError, match=r"'folder' for 'tiny.parquet', which OpenML does not have"
     ):
         open_source(PARQUET, None, "openml")
-    with pytest.raises(InvalidParameterError, match="leave it out with 'openml'"):
+    with pytest.raises(InvalidParameterError, match="None with source='openml'"):
         open_source(CSV, tmp_path, "openml")

@@ -109,7 +109,7 @@ def test_models_listed_as_taking_sparse_rows_do(name):
 
 
 def test_an_unknown_model_raises_with_the_known_ones():
-    expected = r"model is 'lasso'\.\nHint: model is one of forest, sklearn_forest, xgboost"
+    expected = r"model is 'lasso'\.\nHint: model must be one of forest, sklearn_forest, xgboost"
     with pytest.raises(InvalidParameterError, match=expected):
         make_model("lasso", n_columns=1, n_trees=4, seed=0)
 

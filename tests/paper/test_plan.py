@@ -126,10 +126,13 @@ def test_no_seeds_are_no_trials():
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        ({"setups": ("linear",)}, "setups is 'linear'.\nHint: setups is one of global_linear, latent_linear"),
+        (
+            {"setups": ("linear",)},
+            "setups is 'linear'.\nHint: setups must be one of global_linear, latent_linear",
+        ),
         (
             {"models": ("boost",)},
-            "models is 'boost'.\nHint: models is one of forest, sklearn_forest, xgboost",
+            "models is 'boost'.\nHint: models must be one of forest, sklearn_forest, xgboost",
         ),
     ],
 )
@@ -141,8 +144,8 @@ def test_an_unknown_name_in_simulations_raises_with_the_known_ones(names, text):
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        ({"datasets": ("boston",)}, "datasets is 'boston'.\nHint: datasets is one of pakistan, ames"),
-        ({"models": ("lasso",)}, "models is 'lasso'.\nHint: models is one of forest"),
+        ({"datasets": ("boston",)}, "datasets is 'boston'.\nHint: datasets must be one of pakistan, ames"),
+        ({"models": ("lasso",)}, "models is 'lasso'.\nHint: models must be one of forest"),
     ],
 )
 def test_an_unknown_name_in_tables_raises_with_the_known_ones(names, text):

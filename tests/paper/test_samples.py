@@ -73,7 +73,7 @@ def test_another_seed_draws_other_rows_and_another_split():
 
 
 def test_a_sample_too_small_for_any_test_row_raises():
-    with pytest.raises(InvalidParameterError, match=r"n is 30\.\nHint: n is large enough"):
+    with pytest.raises(InvalidParameterError, match=r"n is 30\.\nHint: n must be large enough"):
         simulated_data(replace(TRIAL, levels_per_latent=500), Settings(n=30))
 
 
@@ -146,7 +146,7 @@ def test_the_number_of_folds_is_a_setting(tmp_path):
 def test_a_data_set_whose_levels_are_smaller_than_the_folds_raises(tmp_path):
     settings = Settings(data_dir=str(ames(tmp_path, "aaabbb")))
     expected = (
-        r"n_folds is 4\.\nHint: n_folds is at most the number of rows of the largest level of ames, 3\."
+        r"n_folds is 4\.\nHint: n_folds must be at most the number of rows of the largest level of ames, 3\."
     )
     with pytest.raises(InvalidParameterError, match=expected):
         real_data(EmpiricalTrial("ames", "xgboost", "means", 0, 0), settings)

@@ -62,7 +62,7 @@ def open_source(source: DatasetSource, data_dir: Folder, place: Place = "folder"
             "source", place, f"'folder' for {source.file!r}, which OpenML does not have"
         )
     if data_dir is not None:
-        raise InvalidParameterError("data_dir", data_dir, "for source='folder'; leave it out with 'openml'")
+        raise InvalidParameterError("data_dir", data_dir, "None with source='openml'")
     return _fetch(source, source.openml)
 
 
