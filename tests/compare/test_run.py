@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error, r
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import TargetEncoder
 
-from sufrep import MeansEncoder, ToNumbers, compare
+from sufrep import FisherEncoder, MeansEncoder, ToNumbers, compare
 from sufrep._compare._data import make_splits, read_data
 from sufrep._compare._run import (
     CODINGS,
@@ -32,6 +32,7 @@ from sufrep._compare._run import (
     run_plan,
     take_rows,
 )
+from sufrep._frames import FrameTable
 from sufrep.encoders import METHODS
 from sufrep.errors import InvalidParameterError
 
@@ -105,18 +106,31 @@ def test_the_columns_that_a_method_adds_are_counted(request, table):
 def test_encoders_are_fitted_to_the_training_rows_of_each_split(rows, monkeypatch):
     X, y = rows()
     seen = []
-    original = MeansEncoder.fit_transform
+    original = FisherEncoder._learn
 
-    def watched(self, X, y=None):
-        seen.append((X.index.tolist(), y.tolist()))
-        return original(self, X, y)
+    def watched(self, inputs):
+        seen.append((inputs.table.frame.to_native().index.tolist(), inputs.target.given.tolist()))
+        return original(self, inputs)
 
-    monkeypatch.setattr(MeansEncoder, "fit_transform", watched)
-    found = compare(X, y, group="town", methods="means", models="linear", n_jobs=1)
+    monkeypatch.setattr(FisherEncoder, "_learn", watched)
+    found = compare(X, y, group="town", methods="fisher", models="linear", n_jobs=1)
     assert seen == [(split.train.tolist(), y[split.train].tolist()) for split in found.plan.splits]
 
 
-@pytest.mark.parametrize("method", ["means", "target_encoder", "drop", "random_intercept"])
+def test_the_rows_of_a_split_are_read_once_for_all_methods(rows, monkeypatch):
+    X, y = rows()
+    reads = []
+    original = FrameTable.factorize
+    monkeypatch.setattr(FrameTable, "factorize", lambda *given: reads.append(1) or original(*given))
+    counts = []
+    for methods in (["means"], ["means", "fisher", "mixed_model", "low_rank", "mnl", "permutation"]):
+        compare(X, y, group="town", methods=methods, models="linear", cv=2, n_jobs=1)
+        counts.append(len(reads))
+        reads.clear()
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("method", ["means", "one_hot", "fisher", "target_encoder", "drop", "mixed_model"])
 @pytest.mark.parametrize("kind", ["frame", "array"])
 def test_an_encoded_split_is_what_the_pipeline_gives(mixed, method, kind):
     X, y = mixed
@@ -161,7 +175,7 @@ def test_a_method_that_fails_does_not_stop_the_others(rows, monkeypatch):
     def broken(*_: Any) -> None:
         raise RuntimeError("no luck\n  today " + "x" * 900)
 
-    monkeypatch.setattr(MeansEncoder, "fit_transform", broken)
+    monkeypatch.setattr(MeansEncoder, "_learn", broken)
     found = compare(*rows(), group="town", methods=["means", "drop"], models=["linear", Ridge()])
     last = found.summaries[-2:]
     assert {(item.method, item.model) for item in last} == {("means", "linear"), ("means", "Ridge")}

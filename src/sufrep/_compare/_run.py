@@ -19,7 +19,8 @@ from sklearn.preprocessing import TargetEncoder
 from sufrep._grid import Failure, attempt, run_grid, single_threaded_fit
 from sufrep._models import check_name, log_losses
 from sufrep._sklearn import take_rows
-from sufrep.encoders import METHODS, ContrastEncoder, ToNumbers, make_encoder
+from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, ToNumbers, make_encoder
+from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
 from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from sufrep._arrays import Array, Floats
     from sufrep._compare._data import ComparisonData, Split
     from sufrep._grid import Report
+    from sufrep.encoders._inputs import Inputs
 
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
 KNOWN_METHODS = (*METHODS, TARGET_ENCODER, DROP)
@@ -72,8 +74,8 @@ class FoldScore:
     score : float
         NaN if it failed.
     fit_seconds, predict_seconds : float
-        Of encoder and model together. Turning text and dates into numbers is not included: it is done once
-        for all methods.
+        Of encoder and model together. Reading the table and turning text and dates into numbers is not
+        included: it is done once for all methods.
     n_columns : int
         Number of columns that the method adds to those that are not groups.
     failure : str or None
@@ -168,12 +170,17 @@ def _column_transformer(encoder: Any, data: ComparisonData) -> ColumnTransformer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitRows:
-    """Training and test rows of a split, all numeric but for the groups; every method starts from these."""
+    """Training and test rows of a split, all numeric but for the groups; every method starts from these.
+
+    Encoders of ours start from the inputs, which were read once for all of them.
+    """
 
     train: Any
     test: Any
     y_train: Array
     y_test: Array
+    train_inputs: Inputs
+    test_inputs: Inputs
     n_others: int  # columns that are not groups
 
 
@@ -196,16 +203,20 @@ def read_split(data: ComparisonData, split: Split) -> SplitRows:
     if not data.all_numeric:
         to_numbers = ToNumbers(keep=data.columns).fit(train)
         train, test = to_numbers.transform(train), to_numbers.transform(test)
-    n_others = np.shape(train)[1] - len(data.columns)
-    return SplitRows(train, test, data.y[split.train], data.y[split.test], n_others)
+    y_train, y_test, group = data.y[split.train], data.y[split.test], data.after_to_numbers().group
+    inputs = read_for_several(group, train, y_train, test, target_type=data.target_type)
+    return SplitRows(train, test, y_train, y_test, *inputs, np.shape(train)[1] - len(data.columns))
 
 
 def encode_split(encoder: Any, rows: SplitRows) -> EncodedSplit:
     """Fit an encoder to the training rows, and encode training and test rows."""
+    ours = isinstance(encoder, GroupEncoder)
     start = perf_counter()
-    train = encoder.fit_transform(rows.train, rows.y_train)
+    train = (
+        fit_encode(encoder, rows.train_inputs) if ours else encoder.fit_transform(rows.train, rows.y_train)
+    )
     middle = perf_counter()
-    test = encoder.transform(rows.test)
+    test = encode_new(encoder, rows.test_inputs) if ours else encoder.transform(rows.test)
     end = perf_counter()
     n_columns = np.shape(train)[1] - rows.n_others
     return EncodedSplit(train, test, rows.y_train, rows.y_test, n_columns, middle - start, end - middle)

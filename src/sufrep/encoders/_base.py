@@ -324,8 +324,6 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         columns: tuple[Array, ...] = ()
         if needs.covariates != "unused":
             covariates, columns = read_covariates(table, layout)
-            if needs.covariates == "required" and layout.groups and not covariates:
-                raise NoCovariateError(len(table.names), layout.group_names(table.names))
         target = self._read_target(y, reset=reset) if needs.uses_target else None
         return Inputs(table, layout, factors, covariates, columns, weights, target)
 
@@ -362,8 +360,11 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _collect(self, inputs: Inputs) -> tuple[list[Covariate], dict[str, GroupMoments]]:
         """Return the covariates that describe the levels, and the moments of every group."""
+        layout = inputs.layout
+        if self._needs.covariates == "required" and layout.groups and not inputs.covariates:
+            raise NoCovariateError(len(layout.names), layout.group_names(layout.names))
         covariates, columns = described_by(inputs, self._needs)
-        names = [covariate.name(inputs.layout.names) for covariate in covariates]
+        names = [covariate.name(layout.names) for covariate in covariates]
         moments = {
             group: inputs.table.moments(
                 factor, columns, names=names, weights=inputs.weights, order=self._needs.order

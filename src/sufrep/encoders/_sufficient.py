@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -14,6 +14,7 @@ from sklearn.base import is_regressor
 from sufrep._sklearn import HasMethods, Interval, StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import find_levels
+from sufrep.encoders._sharing import own_inputs
 from sufrep.encoders._sufficient_search import (
     CHANCE_ROWS,
     ComponentSearch,
@@ -200,7 +201,7 @@ class SufficientEncoder(GroupEncoder):
         with without_convergence_warnings():
             for component in self.encoders_.values():
                 component.__dict__.update(known)
-                component._learn(_inputs_of(component, inputs))
+                component._learn(own_inputs(component, inputs))
         self._join(inputs)
 
     def _lookups(self, inputs: Inputs, *, training: bool) -> list[Lookup]:
@@ -210,7 +211,7 @@ class SufficientEncoder(GroupEncoder):
                 find_levels(self.representations_[group], factor, group, self.unseen)
         with without_convergence_warnings():
             parts = [
-                component._lookups(_inputs_of(component, inputs), training=training)
+                component._lookups(own_inputs(component, inputs), training=training)
                 for component in self.encoders_.values()
             ]
         return [*chain.from_iterable(parts)]
@@ -286,15 +287,6 @@ class SufficientEncoder(GroupEncoder):
             )
         self.outputs_ = [*chain.from_iterable(component.outputs_ for component in components.values())]
         self._refuse_clashing_names()
-
-
-def _inputs_of(component: GroupEncoder, inputs: Inputs) -> Inputs:
-    """What a component needs of the rows that were read."""
-    needs, layout = component._needs, replace(inputs.layout, kept=())
-    target = inputs.target if needs.uses_target else None
-    if needs.covariates == "unused" or component.covariates == []:
-        return replace(inputs, layout=layout, covariates=(), columns=(), target=target)
-    return replace(inputs, layout=layout, target=target)
 
 
 def _report(
