@@ -210,13 +210,15 @@ def read_split(data: ComparisonData, split: Split) -> SplitRows:
 
 def encode_split(encoder: Any, rows: SplitRows) -> EncodedSplit:
     """Fit an encoder to the training rows, and encode training and test rows."""
-    ours = isinstance(encoder, GroupEncoder)
     start = perf_counter()
-    train = (
-        fit_encode(encoder, rows.train_inputs) if ours else encoder.fit_transform(rows.train, rows.y_train)
-    )
-    middle = perf_counter()
-    test = encode_new(encoder, rows.test_inputs) if ours else encoder.transform(rows.test)
+    if isinstance(encoder, GroupEncoder):
+        train = fit_encode(encoder, rows.train_inputs)
+        middle = perf_counter()
+        test = encode_new(encoder, rows.test_inputs)
+    else:
+        train = encoder.fit_transform(rows.train, rows.y_train)
+        middle = perf_counter()
+        test = encoder.transform(rows.test)
     end = perf_counter()
     n_columns = np.shape(train)[1] - rows.n_others
     return EncodedSplit(train, test, rows.y_train, rows.y_test, n_columns, middle - start, end - middle)
