@@ -41,6 +41,16 @@ class InvalidParameterError(SufrepError, ValueError):
         super().__init__(f"{parameter} is {value!r}.\nHint: {parameter} must be {expected}.")
 
 
+class ChangedParametersError(SufrepError, ValueError):
+    """``partial_fit`` is called after parameters were changed that decide what is collected."""
+
+    def __init__(self, encoder: str) -> None:
+        super().__init__(
+            f"Parameters of this {encoder} have changed since the first chunk, for which earlier chunks were "
+            "collected.\nHint: call fit, or start again with a clone of the encoder."
+        )
+
+
 class UnknownMethodError(SufrepError, ValueError):
     """``make_encoder`` gets a method that is not in the registry."""
 
@@ -219,8 +229,9 @@ class UnknownGroupError(SufrepError, KeyError):
     """A table or plot is requested for a group that was not encoded."""
 
     def __init__(self, group: object, known: Sequence[str]) -> None:
+        found = f"No group called {group!r} was encoded" if group is not None else "No group is named"
         self._text = (
-            f"No group called {group!r} was encoded; there are: {', '.join(known) or '(none)'}.\n"
+            f"{found}; there are: {', '.join(known) or '(none)'}.\n"
             "Hint: the name of a crossed group is its columns joined with ':', such as 'store:brand'."
         )
         super().__init__(self._text)
@@ -278,8 +289,8 @@ class NoLevelError(SufrepError, ValueError):
 
     def __init__(self, column: str) -> None:
         super().__init__(
-            f"Column {column!r} has no level: every value is null, and missing='prior' ignores nulls.\n"
-            "Hint: drop the column, or use missing='level'."
+            f"Column {column!r} has no level in any row with a positive weight; nulls are none with "
+            "missing='prior'.\nHint: drop the column, or use missing='level'."
         )
 
 
@@ -334,10 +345,15 @@ class TargetError(SufrepError, ValueError):
 class SplitError(SufrepError, ValueError):
     """A splitter does not put every row into exactly one test fold, disjoint from its training rows."""
 
-    def __init__(self, n_rows: int, n_never: int, n_twice: int, n_leaking: int) -> None:
+    def __init__(self, n_rows: int, n_never: int, n_twice: int, n_leaking: int, n_outside: int) -> None:
+        found = (
+            f"{n_outside} position(s) are not between 0 and {n_rows - 1}"
+            if n_outside
+            else f"{n_never} row(s) are in none and {n_twice} in several, and {n_leaking} fold(s) share rows "
+            "between train and test"
+        )
         super().__init__(
-            f"cv must put each of the {n_rows} rows into exactly one test fold; {n_never} row(s) are in none "
-            f"and {n_twice} in several, and {n_leaking} fold(s) share rows between train and test.\n"
+            f"cv must put each of the {n_rows} rows into exactly one test fold; {found}.\n"
             "Hint: use a partition such as KFold(5), or list(GroupKFold(5).split(X, groups=...))."
         )
 

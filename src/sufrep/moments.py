@@ -9,7 +9,7 @@ import numpy as np
 
 from sufrep._accumulate import accumulate, ratio, remainder
 from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
-from sufrep.representation import as_levels, is_null, sort_levels
+from sufrep.representation import as_levels, is_null, level_positions, sort_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,8 +112,8 @@ class GroupMoments:
         for name, length in lengths.items():
             if length != len(matrix):
                 raise LengthMismatchError(len(matrix), name, length)
-        if weight is not None and not (weight >= 0).all():
-            raise SampleWeightError("is negative or NaN")
+        if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
+            raise SampleWeightError("is negative, infinite or NaN")
         if len(names) != matrix.shape[1] or order not in (1, 2):
             raise MomentsMismatchError(
                 f"{len(names)} name(s) are given for {matrix.shape[1]} column(s), and order={order!r}.",
@@ -121,7 +121,7 @@ class GroupMoments:
             )
         known = [None if is_null(level) else level for level in group]
         levels = sort_levels(dict.fromkeys(known))
-        position = {level: code for code, level in enumerate(levels.tolist())}
+        position = level_positions(levels)
         codes = np.fromiter((position[level] for level in known), dtype=np.intp)
         return cls.from_columns(codes, matrix.T, levels, weights=weight, order=order, covariates=names)
 
@@ -335,7 +335,7 @@ def _positions(levels: Levels, some: Levels) -> Codes:
     """Position of each of ``some`` in ``levels``, −1 for those that are not there."""
     if levels is some:
         return np.arange(len(levels))
-    position = {level: row for row, level in enumerate(levels.tolist())}
+    position = level_positions(levels)
     return np.fromiter((position.get(level, -1) for level in some.tolist()), dtype=np.intp)
 
 

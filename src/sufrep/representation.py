@@ -60,8 +60,7 @@ class Representation:
     _position: dict[Any, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        position = {level: row for row, level in enumerate(self.levels.tolist())}
-        object.__setattr__(self, "_position", position)
+        object.__setattr__(self, "_position", level_positions(self.levels))
 
     @classmethod
     def from_values(
@@ -114,6 +113,23 @@ class Representation:
         return stack_prior(self.values, self.prior)
 
 
+class PooledLevel:
+    """The level that rare levels are pooled into: equal to no level of the data, whatever they are called."""
+
+    def __str__(self) -> str:
+        return "infrequent"
+
+
+def level_positions(levels: Levels) -> dict[Any, int]:
+    """Position of each level, (n_levels,), by level."""
+    return {level: position for position, level in enumerate(levels.tolist())}
+
+
+def dense_values(values: Any) -> Floats:
+    """Return vectors (n_levels, n_columns), dense or sparse, as a dense array."""
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+
+
 def stack_prior(values: Any, prior: Floats) -> Any:
     """Append the prior to vectors (n_levels, n_columns), dense or sparse; (n_levels + 1, n_columns)."""
     if sparse.issparse(values):
@@ -163,6 +179,8 @@ def is_null(value: Any) -> bool:
         return not bool(value == value)
     except TypeError:  # the truth of pandas' NA is not defined
         return True
+    except ValueError:  # that of an array neither, and an array is a value
+        return False
 
 
 def level_label(level: Any) -> str:

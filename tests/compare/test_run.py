@@ -109,7 +109,7 @@ def test_encoders_are_fitted_to_the_training_rows_of_each_split(rows, monkeypatc
     original = FisherEncoder._learn
 
     def watched(self, inputs):
-        seen.append((inputs.table.frame.to_native().index.tolist(), inputs.target.given.tolist()))
+        seen.append((inputs.table.frame.to_native().index.tolist(), inputs.target.raw.tolist()))
         return original(self, inputs)
 
     monkeypatch.setattr(FisherEncoder, "_learn", watched)
@@ -120,8 +120,8 @@ def test_encoders_are_fitted_to_the_training_rows_of_each_split(rows, monkeypatc
 def test_the_rows_of_a_split_are_read_once_for_all_methods(rows, monkeypatch):
     X, y = rows()
     reads = []
-    original = FrameTable.factorize
-    monkeypatch.setattr(FrameTable, "factorize", lambda *given: reads.append(1) or original(*given))
+    original = FrameTable._factorize
+    monkeypatch.setattr(FrameTable, "_factorize", lambda *given: reads.append(1) or original(*given))
     counts = []
     for methods in (["means"], ["means", "fisher", "mixed_model", "low_rank", "mnl", "permutation"]):
         compare(X, y, group="town", methods=methods, models="linear", cv=2, n_jobs=1)

@@ -18,9 +18,10 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils._param_validation import InvalidParameterError
 
 import sufrep
-from sufrep import ContrastEncoder, LowRankEncoder, MeansEncoder, MNLEncoder
+from sufrep import ContrastEncoder, FisherEncoder, LowRankEncoder, MeansEncoder, MNLEncoder
 from sufrep.encoders import METHODS, GroupEncoder
 from sufrep.errors import (
+    ChangedParametersError,
     ClashingNamesError,
     InfiniteValueError,
     LengthMismatchError,
@@ -30,6 +31,7 @@ from sufrep.errors import (
     SufrepError,
     TargetError,
     UnknownGroupError,
+    UnseenLevelError,
 )
 
 # Every example fits several encoders.
@@ -526,7 +528,71 @@ def test_a_level_called_infrequent_is_not_pooled_with_rare_levels():
     assert result[0].tolist() == result[1].tolist() != result[2].tolist()
 
 
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        FisherEncoder("g", min_frequency=4),
+        MeansEncoder("g", use_target=True, min_frequency=4),
+        LowRankEncoder("g", use_target=True, n_components=1, min_frequency=4),
+    ],
+    ids=lambda encoder: type(encoder).__name__,
+)
+def test_what_a_level_is_called_does_not_matter_even_if_rare_ones_are_pooled(encoder):
+    rng = np.random.default_rng(0)
+    level = np.array([*range(10), *rng.integers(0, 4, 50)])
+    x, y = rng.normal(size=60) + level, rng.normal(size=60) + level
+    found = []
+    for name in ("zzz", "infrequent"):
+        shop = [name if code == 3 else f"s{code}" for code in level]
+        found.append(clone(encoder).fit_transform(pl.DataFrame({"g": shop, "x": x}), y))
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+def test_min_frequency_is_that_of_the_fit():
+    frame = pl.DataFrame({"g": list("aabbcd"), "x": [1.0, 2, 3, 4, 5, 6]})
+    encoder = MeansEncoder("g", min_frequency=2).fit(frame)
+    before = encoder.transform(frame)
+    np.testing.assert_array_equal(encoder.set_params(min_frequency=100).transform(frame), before)
+
+
+def test_a_fit_forgets_the_target_of_an_earlier_one():
+    frame, y = pl.DataFrame({"g": list("aabb"), "x": [1.0, 2, 3, 4]}), [1.0, 2.5, 3, 4]
+    encoder = MeansEncoder("g", use_target=True).fit(frame, y)
+    encoder.set_params(use_target=False).fit(frame)
+    assert not hasattr(encoder, "target_type_")
+    assert not hasattr(encoder, "n_targets_")
+
+
+def test_training_rows_whose_level_has_no_weight_are_no_error():
+    frame = pl.DataFrame({"g": list("aab"), "x": [1.0, 3, 9]})
+    encoder = MeansEncoder("g", unseen="error", remainder="drop")
+    assert encoder.fit_transform(frame, sample_weight=[1, 1, 0]).ravel().tolist() == [2, 2, 2]
+    with pytest.raises(UnseenLevelError, match="unseen level"):
+        encoder.transform(frame)
+
+
+def test_a_column_of_arrays_passes_through():
+    frame = pd.DataFrame({"g": list("aab"), "x": [1.0, 3, 9]})
+    frame["picture"] = [np.zeros(2), None, np.ones(2)]
+    result = MeansEncoder("g").set_output(transform="pandas").fit_transform(frame)
+    assert result.columns.tolist() == ["x", "picture", "g_mean_x"]
+
+
 # Chunks.
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [({"use_target": True}, {"use_target": False}), ({}, {"use_target": True}), ({}, {"shrinkage": "auto"})],
+    ids=["without the target", "with the target", "shrunk"],
+)
+def test_parameters_must_not_change_between_chunks(first, then):
+    frame, y = pl.DataFrame({"g": list("aabb"), "x": [1.0, 2, 3, 4]}), [1.0, 2.5, 3, 4]
+    encoder = MeansEncoder("g", **first).partial_fit(frame, y)
+    with pytest.raises(
+        ChangedParametersError, match=r"(?s)have changed since the first chunk.*Hint: call fit"
+    ):
+        encoder.set_params(**then).partial_fit(frame, y)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from sufrep import LowRankEncoder, MeansEncoder, SparseLowRankEncoder, errors, simulate
-from sufrep.encoders._low_rank import rotated
+from sufrep.encoders._low_rank import rotate_towards
 
 # Every example fits several encoders.
 few = settings(max_examples=settings.default.max_examples // 5)
@@ -206,7 +206,7 @@ def test_no_rotation_is_nearer_to_the_reference(seed, k):
     rng = np.random.default_rng(seed)
     vectors, reference = rng.normal(size=(2, 9, k))
     turn = orthogonal_procrustes(vectors, reference)[0]
-    np.testing.assert_allclose(rotated(vectors, reference), vectors @ turn, atol=1e-9)
+    np.testing.assert_allclose(rotate_towards(vectors, reference), vectors @ turn, atol=1e-9)
     other = np.linalg.qr(rng.normal(size=(k, k)))[0]
     distances = [np.linalg.norm(part - reference) for part in (vectors @ turn, vectors @ other)]
     assert distances[0] <= distances[1] + 1e-9
@@ -216,7 +216,7 @@ def test_no_rotation_is_nearer_to_the_reference(seed, k):
 def test_vectors_that_are_turned_are_turned_back(seed, k):
     rng = np.random.default_rng(seed)
     vectors, turn = rng.normal(size=(9, k)), np.linalg.qr(rng.normal(size=(k, k)))[0]
-    np.testing.assert_allclose(rotated(vectors @ turn, vectors), vectors, atol=1e-9)
+    np.testing.assert_allclose(rotate_towards(vectors @ turn, vectors), vectors, atol=1e-9)
 
 
 def naive_fold(X: pd.DataFrame, y: np.ndarray, train: np.ndarray, reference: pd.DataFrame) -> pd.DataFrame:

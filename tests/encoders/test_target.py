@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
 from sufrep.encoders._target import MOST_CLASSES, check_classes, read_target, split_rows
-from sufrep.errors import SplitError, TargetError
+from sufrep.errors import InvalidParameterError, SplitError, TargetError
 
 
 @pytest.mark.parametrize(
@@ -164,14 +164,33 @@ def test_folds_by_group_are_given_as_a_list():
         ([(np.arange(5), np.arange(5, 9))], r"5 row\(s\) are in none"),
         ([(np.arange(5), np.arange(9)), (np.arange(5), np.arange(2))], "0 row.* in none and 2 in several"),
         ([(np.arange(5), np.arange(10))], "into exactly one test fold"),
-        ([], r"9 row\(s\) are in none and 0 in several"),
-        ([(np.arange(5), np.arange(-9, 0))], "into exactly one test fold"),
+        ([(np.arange(5), np.arange(-9, 0))], r"9 position\(s\) are not between 0 and 8"),
+        ([(np.arange(5), np.array([99]))], r"1 position\(s\) are not between 0 and 8"),
     ],
-    ids=["time series", "shuffled", "rows left out", "rows twice", "row too many", "no fold", "negative"],
+    ids=["time series", "shuffled", "rows left out", "rows twice", "row too many", "negative", "too large"],
 )
 def test_folds_that_do_not_partition_the_rows_are_refused(cv, message):
     with pytest.raises(SplitError, match=message):
         split_rows(cv, 9, np.arange(9.0), 0)
+
+
+def test_a_generator_that_is_used_up_is_refused():
+    folds = iter(KFold(3).split(np.zeros(9)))
+    assert len(split_rows(folds, 9, np.arange(9.0), 0)) == 3
+    with pytest.raises(InvalidParameterError, match="a generator works only once"):
+        split_rows(folds, 9, np.arange(9.0), 0)
+
+
+def test_folds_may_be_masks():
+    half = np.arange(8) < 4
+    folds = split_rows([(half, ~half), (~half, half)], 8, np.arange(8.0), 0)
+    assert [test.tolist() for _, test in folds] == [[4, 5, 6, 7], [0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32])
+def test_numbers_of_numpy_among_objects_are_numbers(number):
+    values = np.array([number(value) for value in range(60)], dtype=object)
+    assert read_target(values, "auto").kind == "continuous"
 
 
 def test_folds_that_learn_from_the_rows_they_are_tested_on_are_refused():

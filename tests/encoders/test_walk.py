@@ -71,7 +71,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         wrapped = classmethod(counted) if isinstance(original, classmethod) else counted
         monkeypatch.setattr(FrameTable, name, wrapped)
 
-    for name in ("from_native", "factorize", "numbers"):
+    for name in ("from_native", "_factorize", "numbers"):
         count(name)
     return counts
 
@@ -94,15 +94,24 @@ def test_a_fit_reads_its_table_once(variant, call, reads):
     encoder = make_encoder(method, "shop", remainder="drop", **parameters)
     getattr(encoder, call)(frame, rng.normal(size=60))
     assert reads["from_native"] == 1
-    assert reads["factorize"] == 1
+    assert reads["_factorize"] == 1
     assert reads["numbers"] <= 1
+
+
+def test_groups_that_share_columns_and_text_that_joins_as_shares_are_factorized_once(reads):
+    frame = pl.DataFrame(
+        {"shop": list("aabb"), "town": list("xyxy"), "kind": list("uvuu"), "x": [1.0, 2, 3, 4]}
+    )
+    group = ["shop", "town", ("shop", "town")]
+    MeansEncoder(group, categorical_covariates="share").fit_transform(frame)
+    assert reads["_factorize"] == 3
 
 
 def test_the_regressor_reads_its_table_once(reads):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"shop": rng.choice(list("abcd"), 60), "x": rng.normal(size=60)})
     LatentStateRegressor("shop", n_states=2).fit(frame, rng.normal(size=60))
-    assert reads == {"from_native": 1, "factorize": 1, "numbers": 1}
+    assert reads == {"from_native": 1, "_factorize": 1, "numbers": 1}
 
 
 def test_the_chosen_components_of_the_sufficient_encoder_do_not_read_again(choose, reads):
@@ -111,7 +120,7 @@ def test_the_chosen_components_of_the_sufficient_encoder_do_not_read_again(choos
     frame = pl.DataFrame({"shop": rng.choice(list("abcd"), 60), "x": rng.normal(size=60)})
     SufficientEncoder("shop").fit_transform(frame, rng.normal(size=60))
     assert reads["from_native"] == 1
-    assert reads["factorize"] == 1
+    assert reads["_factorize"] == 1
 
 
 def test_an_encoder_is_one_formula_and_at_most_five_hooks():

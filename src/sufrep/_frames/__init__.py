@@ -10,6 +10,7 @@ from sufrep._frames._eager import (
     is_frame,
     refuse_lazy,
     sorted_factor,
+    taken,
     with_missing_level,
 )
 from sufrep._frames._table import Factor, Lookup, Table
@@ -25,5 +26,6 @@ __all__ = [
     "is_frame",
     "refuse_lazy",
     "sorted_factor",
+    "taken",
     "with_missing_level",
 ]

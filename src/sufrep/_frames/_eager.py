@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -48,9 +48,20 @@ def refuse_lazy(X: Any) -> None:
 
 
 class EagerTable(ABC):
-    """The two verbs of every table in memory."""
+    """The two verbs of every table in memory, and columns that are factorized once."""
 
     __slots__ = ()
+    _factors: dict[int, Factor]
+
+    def factorize(self, position: int) -> Factor:
+        """Return the levels of a column and the code of each row."""
+        if position not in self._factors:
+            self._factors[position] = self._factorize(position)
+        return self._factors[position]
+
+    @abstractmethod
+    def _factorize(self, position: int) -> Factor:
+        """Find the levels of a column."""
 
     def moments(
         self,
@@ -81,7 +92,7 @@ class EagerTable(ABC):
         if text:
             raise SparseOutputError(text)
         kept = sparse.csr_array(self._encode_dense(keep, [], "default"))
-        return sparse.csr_array(sparse.hstack([kept, *map(_taken, lookups)], format="csr"))
+        return sparse.csr_array(sparse.hstack([kept, *map(taken, lookups)], format="csr"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +102,7 @@ class FrameTable(EagerTable):
     frame: nw.DataFrame[Any]
     names: tuple[str, ...]
     dtypes: tuple[nw.dtypes.DType, ...]
+    _factors: dict[int, Factor] = field(default_factory=dict)
 
     @classmethod
     def from_native(cls, X: Any) -> Self:
@@ -156,8 +168,7 @@ class FrameTable(EagerTable):
             series = series.cast(nw.Float64)
         return series.to_numpy()
 
-    def factorize(self, position: int) -> Factor:
-        """Return the levels of a column and the code of each row."""
+    def _factorize(self, position: int) -> Factor:
         return factorize_series(self._series(position))
 
     def _encode_dense(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
@@ -197,6 +208,7 @@ class ArrayTable(EagerTable):
 
     array: Array
     names: tuple[str, ...]
+    _factors: dict[int, Factor] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -227,8 +239,7 @@ class ArrayTable(EagerTable):
             raise NotNumericError(self.names[position], "text")
         return np.array([np.nan if is_null(value) else value for value in column], dtype=np.float64)
 
-    def factorize(self, position: int) -> Factor:
-        """Return the levels of a column and the code of each row."""
+    def _factorize(self, position: int) -> Factor:
         column = self.array[:, position]
         if column.dtype.kind in "biuf":
             return factorize_numbers(column)
@@ -274,7 +285,7 @@ def _concat_polars(kept: Any, lookups: Sequence[Lookup]) -> Any:
     for lookup in lookups:
         columns = {name: lookup.values[:, j] for j, name in enumerate(lookup.names)}
         table = pl.DataFrame(columns)
-        new.append(table if lookup.rows is None or not lookup.names else table[lookup.rows])
+        new.append(table if lookup.positions is None or not lookup.names else table[lookup.positions])
     return pl.concat([kept, *new], how="horizontal")
 
 
@@ -282,7 +293,7 @@ def _concat_pandas(kept: Any, lookups: Sequence[Lookup]) -> Any:
     import pandas as pd
 
     new = [
-        pd.DataFrame(_taken(lookup), columns=list(lookup.names), index=kept.index, copy=False)
+        pd.DataFrame(taken(lookup), columns=list(lookup.names), index=kept.index, copy=False)
         for lookup in lookups
     ]
     return pd.concat([kept, *new], axis=1)
@@ -308,7 +319,7 @@ def dense_rows(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) 
 
     def write(start: int) -> None:
         rows, left = slice(start, start + _CHUNK), 0
-        for part in (*(block[rows] for block in blocks), *(_taken(lookup, rows) for lookup in lookups)):
+        for part in (*(block[rows] for block in blocks), *(taken(lookup, rows) for lookup in lookups)):
             result[rows, left : left + part.shape[1]] = part
             left += part.shape[1]
 
@@ -318,9 +329,9 @@ def dense_rows(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) 
     return result
 
 
-def _taken(lookup: Lookup, rows: slice = slice(None)) -> Any:
+def taken(lookup: Lookup, rows: slice = slice(None)) -> Any:
     """The new columns of some rows; (n, n_columns)."""
-    return lookup.values[rows] if lookup.rows is None else lookup.values[lookup.rows[rows]]
+    return lookup.values[rows] if lookup.positions is None else lookup.values[lookup.positions[rows]]
 
 
 def with_missing_level(factor: Factor) -> Factor:

@@ -34,19 +34,19 @@ class Factor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """New columns as a small table and, for each row of the data, the row of that table to take.
+    """New columns as a small table and, for each row of the data, its position in that table.
 
     Parameters
     ----------
     values : ndarray or csr_array, shape (n_entries, n_columns)
-    rows : ndarray of int, shape (n,), or None
+    positions : ndarray of int, shape (n,), or None
         None where ``values`` already has one row for each row of the data.
     names : tuple of str
         Names of the columns.
     """
 
     values: Floats | sparse.csr_array
-    rows: Codes | None = None
+    positions: Codes | None = None
     names: tuple[str, ...] = ()
 
 

@@ -151,7 +151,7 @@ def _delayed_interrupt() -> Iterator[None]:
     """Delay Ctrl-C until the end of a trial; a second Ctrl-C is not delayed.
 
     Inside a callback of xgboost it would crash the process
-    (test_ctrl_c_in_a_real_run_keeps_the_trials_that_are_done).
+    (test_ctrl_c_in_a_real_run_keeps_the_finished_trials).
     """
     # Threads of a Dask worker cannot set handlers; a run in the background may ignore Ctrl-C.
     if current_thread() is not main_thread() or getsignal(SIGINT) is not default_int_handler:

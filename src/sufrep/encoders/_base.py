@@ -43,8 +43,14 @@ from sufrep.encoders._inputs import (
 )
 from sufrep.encoders._persistence import save_encoder
 from sufrep.encoders._target import check_classes, check_still_classes, read_target, split_rows
-from sufrep.errors import ClashingNamesError, NoCovariateError, NoLevelError, UnknownGroupError
-from sufrep.representation import Representation, stack_prior
+from sufrep.errors import (
+    ChangedParametersError,
+    ClashingNamesError,
+    NoCovariateError,
+    NoLevelError,
+    UnknownGroupError,
+)
+from sufrep.representation import PooledLevel, Representation, level_positions, stack_prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +61,6 @@ if TYPE_CHECKING:
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
-
-# The name of the level that rare levels are pooled into.
-INFREQUENT = "infrequent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,8 @@ class Vectors:
         What else was learnt, by the name of the fitted attribute (a dict by group) that holds it.
     prior : ndarray, shape (n_columns,), or None
         The vector of an unseen level; None for the weighted mean of the level vectors.
+    moments : GroupMoments or None
+        The moments they were learnt from, rare levels pooled; set by the base, where moments are enough.
     outputs : list of Suffix or None
         Names of the columns that a row gets; None if these are the columns of ``values``.
     first_cross_fitted : int
@@ -124,6 +129,7 @@ class Vectors:
     suffixes: list[Suffix] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     prior: Floats | None = None
+    moments: GroupMoments | None = None
     outputs: list[Suffix] | None = None
     first_cross_fitted: int = 0
 
@@ -132,6 +138,12 @@ class Vectors:
         if self.prior is None:
             raise TypeError("the prior of these vectors has not been computed yet")
         return stack_prior(self.values, self.prior)
+
+    def known_moments(self) -> GroupMoments:
+        """Return the moments; only for encoders that need no rows."""
+        if self.moments is None:
+            raise TypeError("an encoder that needs rows keeps no moments")
+        return self.moments
 
 
 # Parameters of the encoders that use the target.
@@ -226,9 +238,12 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Learn from one more chunk of rows; any chunks give what ``fit`` gives on all of them.
 
         The parameters are those of ``fit``. The first chunk decides which columns are groups and
-        covariates.
+        covariates, and must have a row with a level and a positive weight. Parameters must not change between
+        chunks.
         """
         first = not hasattr(self, "moments_")
+        if not first:
+            self._check_same_needs()
         with all_or_nothing(self):
             inputs = self._read(X, y, sample_weight, reset=first)
             if first:
@@ -363,7 +378,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         layout = inputs.layout
         if self._needs.covariates == "required" and layout.groups and not inputs.covariates:
             raise NoCovariateError(len(layout.names), layout.group_names(layout.names))
-        covariates, columns = described_by(inputs, self._needs)
+        covariates, columns = moment_columns(inputs, self._needs)
         names = [covariate.name(layout.names) for covariate in covariates]
         moments = {
             group: inputs.table.moments(
@@ -372,6 +387,13 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             for group, factor in _named_factors(inputs)
         }
         return covariates, moments
+
+    def _check_same_needs(self) -> None:
+        """Refuse one more chunk if earlier ones were collected for other parameters."""
+        had_target = any(covariate.position is None for covariate in self.covariates_)
+        orders = {moments.order for moments in self.moments_.values()}
+        if had_target != self._needs.uses_target or orders - {self._needs.order}:
+            raise ChangedParametersError(type(self).__name__)
 
     def _add_to_earlier(
         self, covariates: list[Covariate], moments: dict[str, GroupMoments]
@@ -387,21 +409,26 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         self, inputs: Inputs, covariates: list[Covariate], moments: dict[str, GroupMoments]
     ) -> None:
         """Make a table of every group, and store what was learnt."""
-        if inputs.target is not None:
+        if inputs.target is None:
+            for attribute in ("target_type_", "n_targets_"):
+                self.__dict__.pop(attribute, None)  # of an earlier fit with the target
+        else:
             known = {covariate for covariate in covariates if covariate.position is None}
             self.target_type_: str = inputs.target.kind
             self.n_targets_: int = len(known.union(inputs.target.covariates))
             check_classes(self.target_type_, self.n_targets_)
         learnt: dict[str, Vectors] = {}
+        positions: dict[str, Codes] = {}
         for group, factor in _named_factors(inputs):
             found = moments[group]
             if not found.n_levels:
                 raise NoLevelError(group)
-            place = pooled_places(found.weight, self.min_frequency)
+            place = pooled_positions(found.weight, self.min_frequency)
             rows = _counted_rows(inputs, factor, found, place) if self._needs.rows else None
             vectors = self._represent(GroupSample(pool_moments(found, place), rows))
-            learnt[group] = replace(vectors, values=vectors.values[place])
+            learnt[group], positions[group] = replace(vectors, values=vectors.values[place]), place
         self._store(inputs.layout, covariates, moments, learnt)
+        self.pooled_positions_ = positions
 
     def _store(
         self,
@@ -450,10 +477,12 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         lookups, folds = [], None
         if training and self._needs.uses_target:
             folds = self._split(inputs)
-        columns = described_by(inputs, self._needs)[1]
+        columns = moment_columns(inputs, self._needs)[1]
         for number, (group, factor) in enumerate(_named_factors(inputs)):
-            whole, place = self._fitted(group)
-            positions = find_levels(self.representations_[group], factor, group, self.unseen)
+            whole, place = self._pooled_vectors(group)
+            # Levels whose training rows all have weight zero are unseen, but that is not an error.
+            unseen = "prior" if training else self.unseen
+            positions = find_levels(self.representations_[group], factor, group, unseen)
             codes = np.append(np.where(positions < 0, -1, place[positions]), -1)[factor.codes]
             rows = Rows(codes, whole.values.shape[0], inputs.columns, inputs.weights, inputs.target, training)
             lookup = self._encode_rows(whole, rows)
@@ -469,18 +498,16 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         given = vars(self)
         if inputs.target is None:
             raise TypeError("the encoder does not declare that it needs the target")
-        return split_rows(given["cv"], inputs.table.n_rows, inputs.target.given, given["random_state"])
+        return split_rows(given["cv"], inputs.table.n_rows, inputs.target.raw, given["random_state"])
 
-    def _fitted(self, group: str) -> tuple[Vectors, Codes]:
+    def _pooled_vectors(self, group: str) -> tuple[Vectors, Codes]:
         """What was learnt about a group, rare levels pooled, and the position of each level in it."""
-        representation = self.representations_[group]
-        place = pooled_places(representation.weight, self.min_frequency)
+        representation, place = self.representations_[group], self.pooled_positions_[group]
         values, (_, first) = representation.values, np.unique(place, return_index=True)
         details = {name: getattr(self, name)[group] for name in self.details_}
-        if hasattr(self, "moments_"):
-            details["moments_"] = pool_moments(self.moments_[group], place)
+        moments = pool_moments(self.moments_[group], place) if hasattr(self, "moments_") else None
         kept = values if len(first) == len(place) else values[first]
-        return Vectors(kept, details=details, prior=representation.prior), place
+        return Vectors(kept, details=details, prior=representation.prior, moments=moments), place
 
     def _encode(self, inputs: Inputs, lookups: Sequence[Lookup]) -> Any:
         """Put the kept columns and the new ones together."""
@@ -508,7 +535,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def described_by(inputs: Inputs, needs: Needs) -> tuple[list[Covariate], list[Array]]:
+def moment_columns(inputs: Inputs, needs: Needs) -> tuple[list[Covariate], list[Array]]:
     """Return what moments are made of: the covariates and, if it is one of them, the target at the end."""
     covariates, columns = list(inputs.covariates), list(inputs.columns)
     if needs.target == "covariate" and inputs.target is not None:
@@ -517,7 +544,7 @@ def described_by(inputs: Inputs, needs: Needs) -> tuple[list[Covariate], list[Ar
     return covariates, columns
 
 
-def pooled_places(weight: Floats, min_frequency: float | None) -> Codes:
+def pooled_positions(weight: Floats, min_frequency: float | None) -> Codes:
     """Position of each level after those below ``min_frequency`` were pooled into the last; (n_levels,)."""
     everywhere = np.arange(len(weight))
     if min_frequency is None:
@@ -532,14 +559,15 @@ def pooled_places(weight: Floats, min_frequency: float | None) -> Codes:
 def pool_moments(moments: GroupMoments, place: Codes) -> GroupMoments:
     """Pool the levels that share the last of the places, where several do."""
     rare = place == place.max()
-    return moments.pool(rare, INFREQUENT) if rare.sum() > 1 else moments
+    return moments.pool(rare, PooledLevel()) if rare.sum() > 1 else moments
 
 
 def _counted_rows(inputs: Inputs, factor: Factor, moments: GroupMoments, place: Codes) -> Rows:
     """The rows of a group with a level and a positive weight; ``place`` is the position of each level."""
-    known = dict(zip(moments.levels.tolist(), place.tolist(), strict=True))
-    positions = np.fromiter((*(known.get(level, -1) for level in factor.levels), -1), dtype=np.intp)
-    rows = Rows(positions[factor.codes], int(place.max()) + 1, inputs.columns, inputs.weights, inputs.target)
+    known = level_positions(moments.levels)
+    found = np.fromiter((known.get(level, -1) for level in factor.levels), dtype=np.intp)
+    codes = np.append(np.where(found < 0, -1, place[found]), -1)[factor.codes]
+    rows = Rows(codes, int(place.max()) + 1, inputs.columns, inputs.weights, inputs.target)
     return rows.take(rows.counted())
 
 

@@ -36,10 +36,9 @@ class ContrastEncoder(GroupEncoder):
         group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
         categorical column.
     covariates : list of str or int, default=None
-        The columns that describe the levels; by default every numeric column that is not a group.
+        Not used; present so that all encoders have the same parameters.
     categorical_covariates : {"ignore", "share"}, default="ignore"
-        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
-        that is given) join the covariates, by one indicator for each of their levels.
+        Not used; present so that all encoders have the same parameters.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
     unseen : {"prior", "error"}, default="prior"
@@ -121,10 +120,9 @@ class PermutationEncoder(GroupEncoder):
         group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
         categorical column.
     covariates : list of str or int, default=None
-        The columns that describe the levels; by default every numeric column that is not a group.
+        Not used; present so that all encoders have the same parameters.
     categorical_covariates : {"ignore", "share"}, default="ignore"
-        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
-        that is given) join the covariates, by one indicator for each of their levels.
+        Not used; present so that all encoders have the same parameters.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
     unseen : {"prior", "error"}, default="prior"
@@ -203,10 +201,9 @@ class FisherEncoder(GroupEncoder):
         group of their combinations, as in ``group=[("store", "brand")]``. None selects every text or
         categorical column.
     covariates : list of str or int, default=None
-        The columns that describe the levels; by default every numeric column that is not a group.
+        Not used; present so that all encoders have the same parameters.
     categorical_covariates : {"ignore", "share"}, default="ignore"
-        With "share", text columns with at most 30 levels that are not a group (of those in ``covariates``, if
-        that is given) join the covariates, by one indicator for each of their levels.
+        Not used; present so that all encoders have the same parameters.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
     unseen : {"prior", "error"}, default="prior"
@@ -236,7 +233,7 @@ class FisherEncoder(GroupEncoder):
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Their names, if X has any.
     target_type_ : str
-        Kind of the target that was found.
+        The kind of target that was found.
     n_ranks_ : dict of str to int
         Number of levels that were ranked.
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sufrep._frames import Factor, Lookup
+from sufrep._frames import Factor, Lookup, taken
 from sufrep.encoders._inputs import GroupSample
+from sufrep.representation import level_positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,21 +54,17 @@ def cross_fit(
     folds : sequence of (train, test)
         A single row has no fold; nothing is left to learn from.
     """
-    values = _taken(lookup).copy()
+    values = np.array(taken(lookup))
     folds = folds or [(np.empty(0, dtype=np.intp), np.arange(len(values)))]
     by_rows = encoder._needs.rows
     samples = _row_samples(rows, folds) if by_rows else _moment_samples(inputs, columns, rows, whole, folds)
     for (_, test), sample in zip(folds, samples, strict=True):
         found = encoder._represent_fold(sample, whole)
         if not by_rows:
-            found = _with_all_levels(found, sample.moments, whole.details["moments_"])
-        part = _taken(encoder._encode_rows(found, rows.take(test)))
+            found = _with_all_levels(found, sample.moments, whole.known_moments())
+        part = taken(encoder._encode_rows(found, rows.take(test)))
         values[test, found.first_cross_fitted :] = part[:, found.first_cross_fitted :]
     return Lookup(values)
-
-
-def _taken(lookup: Lookup) -> Array:
-    return np.asarray(lookup.values if lookup.rows is None else lookup.values[lookup.rows])
 
 
 def _row_samples(rows: Rows, folds: Sequence[tuple[Codes, Codes]]) -> Iterator[GroupSample]:
@@ -86,7 +83,7 @@ def _moment_samples(
     Each fold is collected once. Subtracting a fold from the whole would leave rounding errors that depend on
     the targets of the fold.
     """
-    known: GroupMoments = whole.details["moments_"]
+    known: GroupMoments = whole.known_moments()
 
     def collect(some: Codes) -> GroupMoments:
         return inputs.table.moments(
@@ -100,8 +97,9 @@ def _moment_samples(
     n_rows, parts = len(rows.codes), [collect(np.asarray(test)) for _, test in folds]
     for number, (train, test) in enumerate(folds):
         others = parts[:number] + parts[number + 1 :]
-        # A splitter may leave out more than the fold itself.
-        complete = len(train) + len(test) == n_rows and bool(others)
+        # A splitter may leave out more than the fold itself, or give rows several times.
+        unique = len(train) == 0 or int(np.bincount(train).max()) == 1
+        complete = len(train) + len(test) == n_rows and unique and bool(others)
         yield GroupSample(reduce(add, others) if complete else collect(np.asarray(train)))
 
 
@@ -110,7 +108,7 @@ def _with_all_levels(vectors: Vectors, moments: GroupMoments, known: GroupMoment
     prior = vectors.prior
     if prior is None:
         prior = moments.weight @ vectors.values / moments.weight.sum()
-    position = {level: row for row, level in enumerate(known.levels.tolist())}
+    position = level_positions(known.levels)
     values = np.tile(prior, (known.n_levels, 1))
     values[[position[level] for level in moments.levels.tolist()]] = vectors.values
     return replace(vectors, values=values, prior=prior)

@@ -10,7 +10,7 @@ import numpy as np
 from sufrep import _charts
 from sufrep._frames import frame_from_columns
 from sufrep.errors import UnknownLibraryError
-from sufrep.representation import level_label
+from sufrep.representation import dense_values, level_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def tabulate(representation: Representation, group_columns: Sequence[str], libra
     else:
         columns = {name: _one_type([level[j] for level in levels]) for j, name in enumerate(group_columns)}
     columns["weight" if "weight" not in columns else "weight_of_level"] = representation.weight
-    values = _dense(representation.values)
+    values = dense_values(representation.values)
     columns |= {name: values[:, j] for j, name in enumerate(representation.columns)}
     if library not in (None, *_LIBRARIES):
         raise UnknownLibraryError(str(library), _LIBRARIES)
@@ -38,7 +38,7 @@ def tabulate(representation: Representation, group_columns: Sequence[str], libra
 
 def draw_levels(group: str, representation: Representation) -> Any:
     """Draw the levels in the plane of their first two entries or principal components."""
-    values = _dense(representation.values)
+    values = dense_values(representation.values)
     titles = list(representation.columns[:2])
     if values.shape[1] > 2:
         values, titles = principal_plane(values, representation.weight)
@@ -79,7 +79,7 @@ def describe_html(estimator: str, representations: Mapping[str, Representation])
 def _group_html(name: str, table: Representation, n_shown: int = 5) -> str:
     shown = min(n_shown, table.n_levels)
     head = "".join(f"<th>{escape(column)}</th>" for column in ("level", "weight", *table.columns[:n_shown]))
-    values = _dense(table.values[:shown])
+    values = dense_values(table.values[:shown])
     rows = "".join(
         f"<tr><th>{escape(level_label(table.levels[i]))}</th><td>{table.weight[i]:g}</td>"
         + "".join(f"<td>{value:.4g}</td>" for value in values[i][:n_shown])
@@ -91,11 +91,6 @@ def _group_html(name: str, table: Representation, n_shown: int = 5) -> str:
         f"<details><summary>{size}</summary><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table></details>"
     )
-
-
-def _dense(values: Any) -> Floats:
-    table: Floats = values.toarray() if hasattr(values, "toarray") else values
-    return table
 
 
 def _one_type(levels: list[Any]) -> list[Any]:

@@ -208,28 +208,28 @@ class GroupSample:
 
     Parameters
     ----------
-    known_moments : GroupMoments or None
+    _moments : GroupMoments or None
         None for the rows outside a fold, if the encoder learns from rows.
-    known_rows : Rows or None
+    _rows : Rows or None
         The rows that have a level and a positive weight; None unless the encoder needs rows.
     """
 
-    known_moments: GroupMoments | None
-    known_rows: Rows | None = None
+    _moments: GroupMoments | None
+    _rows: Rows | None = None
 
     @property
     def moments(self) -> GroupMoments:
         """The moments; of the rows outside a fold only for encoders that need no rows."""
-        if self.known_moments is None:
+        if self._moments is None:
             raise TypeError("the moments were not collected, because the encoder needs rows")
-        return self.known_moments
+        return self._moments
 
     @property
     def rows(self) -> Rows:
         """The rows; only for encoders whose needs include them."""
-        if self.known_rows is None:
+        if self._rows is None:
             raise TypeError("the encoder does not declare that it needs rows")
-        return self.known_rows
+        return self._rows
 
 
 @contextmanager
@@ -242,6 +242,13 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
+
+
+def copy_input_names(source: Any, estimator: Any) -> None:
+    """Give an estimator the attributes about the columns of X that another one has."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(source, name):
+            setattr(estimator, name, getattr(source, name))
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:

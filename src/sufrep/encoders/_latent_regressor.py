@@ -20,6 +20,7 @@ from sufrep.encoders._inputs import (
     all_or_nothing,
     check_length,
     check_weights,
+    copy_input_names,
     read_covariates,
     read_factor,
     read_known_columns,
@@ -40,7 +41,17 @@ if TYPE_CHECKING:
 
 # Number of times that experts of another kind and the posteriors that weight them are updated in turn.
 _EXPERT_ROUNDS = 3
-_SHARED = ("n_states", "concentration", "cv", "n_starts", "max_iter", "tol", "random_state", "unseen")
+_SHARED = (
+    "n_states",
+    "concentration",
+    "cv",
+    "n_starts",
+    "max_iter",
+    "tol",
+    "random_state",
+    "unseen",
+    "missing",
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -162,6 +173,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             target_type="continuous",
             **{name: getattr(self, name) for name in _SHARED},
         )
+        copy_input_names(self, self.encoder_)
         self.encoder_._learn(inputs)
         weights = np.ones(len(y)) if inputs.weights is None else inputs.weights
         self._describe_states(inputs, y, weights)

@@ -112,8 +112,6 @@ class LatentStateEncoder(GroupEncoder):
     ----------
     representations_ : dict of str to Representation
         The table of each group.
-    moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -125,7 +123,7 @@ class LatentStateEncoder(GroupEncoder):
     references_ : dict of str to Mixture
         With ``use_target``: the mixtures without the target, to which folds are aligned.
     target_type_ : str
-        With ``use_target``: the kind of the target that was found.
+        With ``use_target``: the kind of target that was found.
     n_states_ : dict of str to int
         Number of states of each group.
     held_out_ : dict of str to dict
@@ -239,7 +237,7 @@ class LatentStateEncoder(GroupEncoder):
         lookup = super()._encode_rows(vectors, rows)
         if self.output == "states":
             return lookup
-        shares = np.asarray(lookup.values)[lookup.rows]
+        shares = np.asarray(lookup.values)[lookup.positions]
         scores = vectors.details["normal_scores_"].apply(rows.columns)
         posterior = posteriors(vectors.details["mixtures_"], scores, shares)
         return Lookup(posterior if self.output == "posterior" else np.hstack([shares, posterior]))

@@ -85,8 +85,6 @@ class RandomInterceptEncoder(GroupEncoder):
     ----------
     representations_ : dict of str to Representation
         The table of each group.
-    moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -194,8 +192,6 @@ class MixedModelEncoder(GroupEncoder):
     ----------
     representations_ : dict of str to Representation
         The table of each group.
-    moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -253,8 +249,7 @@ class MixedModelEncoder(GroupEncoder):
         ]
         outputs = [Suffix(f"fit{label}") for label in _class_suffixes(rows.response())]
         values, center = _fit_regressions(_with_ones(maps, rows), rows)
-        details = {"normal_scores_": maps, "n_slopes_": len(rows.columns)}
-        return Vectors(values, suffixes, details, prior=center, outputs=outputs)
+        return Vectors(values, suffixes, {"normal_scores_": maps}, prior=center, outputs=outputs)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Fit the regressions of a fold on the normal scores of the whole."""
@@ -327,8 +322,6 @@ class LocalEffectEncoder(GroupEncoder):
     ----------
     representations_ : dict of str to Representation
         The table of each group.
-    moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)

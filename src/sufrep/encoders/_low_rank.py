@@ -18,13 +18,14 @@ from sufrep.encoders._base import (
     Vectors,
     most_iterations,
 )
-from sufrep.encoders._means import shrink_with_target
 from sufrep.encoders._target import output_positions
 from sufrep.errors import TooManyComponentsError, warn
+from sufrep.representation import level_positions
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
 from sufrep.solvers.shrinkage import (
     estimate_means_prior,
     shrink_means,
+    shrink_with_target,
     within_covariance,
     within_scale,
 )
@@ -102,7 +103,7 @@ class LowRankEncoder(GroupEncoder):
     references_ : dict of str to ndarray, shape (n_levels, n_components)
         With ``use_target``: the vectors without it.
     target_type_ : str
-        With ``use_target``: the kind of the target that was found.
+        With ``use_target``: the kind of target that was found.
     n_targets_ : int
         With ``use_target``: number of columns of the target, one for each class.
 
@@ -165,8 +166,8 @@ class LowRankEncoder(GroupEncoder):
 
     def _represent(self, sample: GroupSample) -> Vectors:
         moments = sample.moments
-        n_own = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
-        own = moments.select(range(n_own)) if self.use_target else moments
+        n_covariates = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
+        own = moments.select(range(n_covariates)) if self.use_target else moments
         k = count_components(own, self.n_components)
         found = left_singular_vectors(
             means_matrix(own, standardize=self.standardize, shrinkage=self.shrinkage), k
@@ -176,28 +177,27 @@ class LowRankEncoder(GroupEncoder):
             return Vectors(found.vectors, suffixes, {"singular_values_": found.singular_values})
         joint = left_singular_vectors(self._matrix_with_target(moments), k)
         details = {"singular_values_": joint.singular_values, "references_": found.vectors}
-        return Vectors(rotated(joint.vectors, found.vectors), suffixes, details)
+        return Vectors(rotate_towards(joint.vectors, found.vectors), suffixes, details)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Rotate the vectors of a fold to the reference, the vectors of all rows without the target."""
         moments, reference = sample.moments, whole.details["references_"]
         if not moments.n_levels:
             return Vectors(np.empty((0, reference.shape[1])), prior=reference.mean(axis=0))
-        levels = whole.details["moments_"].levels.tolist()
-        position = {level: row for row, level in enumerate(levels)}
+        position = level_positions(whole.known_moments().levels)
         same = reference[[position[level] for level in moments.levels.tolist()]]
         vectors = left_singular_vectors(self._matrix_with_target(moments), reference.shape[1]).vectors
         # Columns have norm 1 over the levels of the fold; fewer levels, larger entries.
-        return Vectors(rotated(vectors * np.sqrt(moments.n_levels / len(reference)), same))
+        return Vectors(rotate_towards(vectors * np.sqrt(moments.n_levels / len(reference)), same))
 
     def _matrix_with_target(self, moments: GroupMoments) -> Floats:
         """The means of covariates and target, of two classes only the second; (n_levels, p + n_outputs)."""
-        n_own = len(moments.covariates) - self.n_targets_
-        values, _ = shrink_with_target(moments, n_own, self.shrinkage)
+        n_covariates = len(moments.covariates) - self.n_targets_
+        values, _ = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))
         if self.standardize:
             values = values / within_scale(moments)
         outputs = output_positions(self.target_type_, self.n_targets_)
-        return values[:, [*range(n_own), *(n_own + j for j in outputs)]]
+        return values[:, [*range(n_covariates), *(n_covariates + j for j in outputs)]]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -323,7 +323,7 @@ class SparseLowRankEncoder(GroupEncoder):
         return Vectors(matrix @ result.loadings, suffixes, details)
 
 
-def rotated(vectors: Floats, reference: Floats) -> Floats:
+def rotate_towards(vectors: Floats, reference: Floats) -> Floats:
     """Rotate or reflect vectors (n, k) as close as possible to the reference (orthogonal Procrustes)."""
     left, _, right = np.linalg.svd(vectors.T @ reference)
     return np.asarray(vectors @ (left @ right))

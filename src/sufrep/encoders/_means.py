@@ -11,12 +11,11 @@ from sufrep._frames import Lookup
 from sufrep._sklearn import StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
 from sufrep.encoders._target import output_positions
-from sufrep.solvers.shrinkage import estimate_means_prior, posterior_means, shrink_each, shrink_means
+from sufrep.solvers.shrinkage import estimate_means_prior, posterior_means, shrink_with_target
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
     from sufrep.encoders._inputs import GroupSample, Rows
-    from sufrep.moments import GroupMoments
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -85,7 +84,7 @@ class MeansEncoder(GroupEncoder):
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Their names, if X has any.
     target_type_ : str
-        With ``use_target``: the kind of the target that was found.
+        With ``use_target``: the kind of target that was found.
     n_targets_ : int
         With ``use_target``: columns that the target has, one for each class.
 
@@ -127,34 +126,34 @@ class MeansEncoder(GroupEncoder):
 
     @property
     def _needs(self) -> Needs:
-        # With covariates=[] only the target is averaged.
-        only_target = self.use_target and self.covariates is not None
+        # The list of covariates may be empty: then only the target is averaged.
+        may_be_empty = self.use_target and self.covariates is not None
         return Needs(
             order=2 if self.shrinkage or self.use_target else 1,
-            covariates="optional" if only_target else "required",
+            covariates="optional" if may_be_empty else "required",
             target="covariate" if self.use_target else "unused",
             target_type=self.target_type,
         )
 
     def _represent(self, sample: GroupSample) -> Vectors:
         moments = sample.moments
-        n_own = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
-        outputs = list(range(n_own))
+        n_covariates = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
+        outputs = list(range(n_covariates))
         if self.use_target:
-            outputs += [n_own + j for j in output_positions(self.target_type_, self.n_targets_)]
+            outputs += [n_covariates + j for j in output_positions(self.target_type_, self.n_targets_)]
         suffixes = [Suffix("mean_", j) for j in outputs]
         values, center = moments.filled_mean(), None
         if self.shrinkage or self.use_target:
-            values, center = shrink_with_target(moments, n_own, self.shrinkage)
+            values, center = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))
         if self.leave_one_out and not self.shrinkage:
-            own = moments.select(range(n_own))
+            own = moments.select(range(n_covariates))
             center = own.overall_mean() if center is None else center
-            values[:, :n_own] = _add_one_row(own.mean, own.observed, center[:n_own])
+            values[:, :n_covariates] = _add_one_row(own.mean, own.observed, center[:n_covariates])
         return Vectors(
             values[:, outputs],
             suffixes,
             prior=None if center is None else center[outputs],
-            first_cross_fitted=0 if self.shrinkage else n_own,
+            first_cross_fitted=0 if self.shrinkage else n_covariates,
         )
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
@@ -171,14 +170,14 @@ class MeansEncoder(GroupEncoder):
         lookup = super()._encode_rows(vectors, rows)
         if not (rows.training and self.leave_one_out and len(rows.columns)):
             return lookup
-        values = np.asarray(lookup.values)[lookup.rows]
+        values = np.asarray(lookup.values)[lookup.positions]
         values[:, : len(rows.columns)] = self._leave_one_out(vectors, rows)
         return Lookup(values)
 
     def _leave_one_out(self, vectors: Vectors, rows: Rows) -> Floats:
         """Means of the covariates without the row itself; (n, n_covariates)."""
         p = len(rows.columns)
-        moments: GroupMoments = vectors.details["moments_"].select(range(p))
+        moments = vectors.known_moments().select(range(p))
         values = np.tile(vectors.with_prior()[-1, :p], (len(rows.codes), 1))
         inside = np.flatnonzero(rows.codes >= 0)  # the others have no level, and nothing to leave out
         rows = rows.take(inside)
@@ -193,27 +192,6 @@ class MeansEncoder(GroupEncoder):
         else:
             values[inside] = _add_one_row(mean, rest, moments.overall_mean())
         return values
-
-
-def shrink_with_target(
-    moments: GroupMoments, n_own: int, shrinkage: Literal["auto"] | None
-) -> tuple[Floats, Floats]:
-    """Means of the covariates and, behind the first `n_own` columns, of the target, which are always shrunk.
-
-    Returns
-    -------
-    values : ndarray, shape (n_levels, p)
-    center : ndarray, shape (p,)
-        The vector of a level without rows.
-    """
-    if shrinkage:
-        prior = estimate_means_prior(moments)
-        return shrink_means(moments, prior), prior.center
-    values, center = moments.filled_mean(), moments.overall_mean()
-    target = moments.select(range(n_own, len(moments.covariates)))
-    if target.covariates:
-        values[:, n_own:], center[n_own:] = shrink_each(target)
-    return values, center
 
 
 def _add_one_row(mean: Floats, observed: Floats, center: Floats) -> Floats:

@@ -18,6 +18,7 @@ from sufrep.encoders._inputs import check_length, read_factor, read_table
 from sufrep.encoders._target import read_target, split_rows
 from sufrep.errors import InvalidParameterError, UnknownGroupError
 from sufrep.moments import GroupMoments
+from sufrep.representation import dense_values
 from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 
 if TYPE_CHECKING:
@@ -177,8 +178,8 @@ class _Task:
         self, train: Codes, test: Codes, inside: Any, outside: Any, level_as: str
     ) -> tuple[Floats, Floats]:
         """Squared errors of the test rows, without the level and with it."""
-        known = np.column_stack([self.features[train], _dense(inside)])
-        new = np.column_stack([self.features[test], _dense(outside)])
+        known = np.column_stack([self.features[train], dense_values(inside)])
+        new = np.column_stack([self.features[test], dense_values(outside)])
         predicted = self._predict(known, train, new)
         if level_as == "one_hot":
             codes = self.factor.codes[:, None].astype(np.float64)
@@ -241,7 +242,3 @@ def _summary(level_as: str, alone: Floats, added: Floats) -> SufficiencyCheck:
     return SufficiencyCheck(
         level_as, loss, float(added.mean()), gain, error, p_value, share, sufficient=p_value >= _DOUBT
     )
-
-
-def _dense(values: Any) -> Floats:
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)

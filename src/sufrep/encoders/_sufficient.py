@@ -13,7 +13,7 @@ from sklearn.base import is_regressor
 
 from sufrep._sklearn import HasMethods, Interval, StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
-from sufrep.encoders._inputs import find_levels
+from sufrep.encoders._inputs import copy_input_names, find_levels
 from sufrep.encoders._sharing import own_inputs
 from sufrep.encoders._sufficient_search import (
     CHANCE_ROWS,
@@ -27,12 +27,10 @@ from sufrep.encoders._sufficient_search import (
 )
 from sufrep.encoders._target import split_rows
 from sufrep.errors import NoLevelError
-from sufrep.representation import Representation
+from sufrep.representation import Representation, dense_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from scipy import sparse
 
     from sufrep._arrays import Floats
     from sufrep._frames import Lookup
@@ -126,8 +124,6 @@ class SufficientEncoder(GroupEncoder):
     ----------
     representations_ : dict of str to Representation
         The table of each group.
-    moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -195,12 +191,9 @@ class SufficientEncoder(GroupEncoder):
         data = make_choice_data(inputs)
         self.layout_, self.covariates_, self.target_type_ = inputs.layout, list(inputs.covariates), data.kind
         self._choose(data, n_groups=len(inputs.factors))
-        known = {
-            key: value for key, value in vars(self).items() if key in ("n_features_in_", "feature_names_in_")
-        }
         with without_convergence_warnings():
             for component in self.encoders_.values():
-                component.__dict__.update(known)
+                copy_input_names(self, component)
                 component._learn(own_inputs(component, inputs))
         self._join(inputs)
 
@@ -280,7 +273,9 @@ class SufficientEncoder(GroupEncoder):
             tables = {name: component.representations_[group] for name, component in components.items()}
             self.representations_[group] = Representation.from_values(
                 levels,
-                np.hstack([np.empty((len(levels), 0)), *(_dense(table.values) for table in tables.values())]),
+                np.hstack(
+                    [np.empty((len(levels), 0)), *(dense_values(table.values) for table in tables.values())]
+                ),
                 _distinct_columns(tables),
                 weight=weight,
                 prior=np.concatenate([np.empty(0), *(table.prior for table in tables.values())]),
@@ -314,7 +309,3 @@ def _distinct_columns(tables: Mapping[str, Representation]) -> list[str]:
         for component, table in tables.items()
         for column in table.columns
     ]
-
-
-def _dense(values: Floats | sparse.csr_array) -> Floats:
-    return values if isinstance(values, np.ndarray) else np.asarray(values.toarray())

@@ -14,7 +14,7 @@ from sklearn.utils import column_or_1d
 
 from sufrep._frames import Factor, sorted_factor
 from sufrep.encoders._inputs import Covariate, indicator_order
-from sufrep.errors import SplitError, TargetError
+from sufrep.errors import InvalidParameterError, SplitError, TargetError
 from sufrep.representation import is_null, level_label
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ class Target:
         One, or one for each class, numbers by size and then text.
     columns : list of ndarray, each of shape (n,)
         The values, or an indicator for each class.
-    given : ndarray, shape (n,)
+    raw : ndarray, shape (n,)
         The target as it was given, for splitters.
     """
 
     kind: str
     covariates: list[Covariate]
     columns: list[Array]
-    given: Array
+    raw: Array
 
     @property
     def classes(self) -> list[str | None]:
@@ -69,7 +69,7 @@ class Target:
 
     def take(self, rows: Codes) -> Target:
         """Return the target of some rows."""
-        return Target(self.kind, self.covariates, [column[rows] for column in self.columns], self.given[rows])
+        return Target(self.kind, self.covariates, [column[rows] for column in self.columns], self.raw[rows])
 
 
 def output_positions(kind: str, n_columns: int) -> list[int]:
@@ -114,7 +114,7 @@ def _array(y: Any) -> Array:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+    return isinstance(value, (int, float, Decimal, np.number)) and not isinstance(value, bool)
 
 
 def check_classes(kind: str, n_classes: int) -> None:
@@ -149,17 +149,27 @@ def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Co
         cv = 5
     if isinstance(cv, Integral):
         cv = KFold(min(int(cv), n_rows), shuffle=True, random_state=random_state)
-    folds = list(check_cv(cv, y).split(np.zeros((n_rows, 1)), np.asarray(y)))
+    found = check_cv(cv, y).split(np.zeros((n_rows, 1)), np.asarray(y))
+    folds = [(_positions(train), _positions(test)) for train, test in found]
+    if not folds:
+        expected = "a number of folds, a splitter, or a list of (train, test); a generator works only once"
+        raise InvalidParameterError("cv", cv, expected)
     times, leaking = np.zeros(n_rows, dtype=np.intp), 0
-    for train, test in folds:
-        rows = np.asarray(test)
-        held_out = np.bincount(rows[rows >= 0], minlength=n_rows)[:n_rows]
+    outside = sum(int(((rows < 0) | (rows >= n_rows)).sum()) for fold in folds for rows in fold)
+    for train, test in folds if not outside else ():
+        held_out = np.bincount(test, minlength=n_rows)
         times += held_out
         leaking += bool(held_out[train].any())
     never, twice = int((times == 0).sum()), int((times > 1).sum())
-    if never or twice or leaking or sum(len(test) for _, test in folds) != n_rows:
-        raise SplitError(n_rows, never, twice, leaking)
+    if never or twice or leaking or outside:
+        raise SplitError(n_rows, never, twice, leaking, outside)
     return folds
+
+
+def _positions(rows: Any) -> Codes:
+    """Positions of rows, which may be given as a mask."""
+    found = np.asarray(rows)
+    return np.flatnonzero(found) if found.dtype == bool else found.astype(np.intp)
 
 
 def kind_of(values: Array) -> str:

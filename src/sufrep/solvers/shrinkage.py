@@ -137,6 +137,34 @@ def shrink_each(moments: GroupMoments) -> tuple[Floats, Floats]:
     return np.hstack(values), np.concatenate([prior.center for prior in priors])
 
 
+def shrink_with_target(moments: GroupMoments, n_covariates: int, *, jointly: bool) -> tuple[Floats, Floats]:
+    """Means of the covariates and of the target, whose means are always shrunk.
+
+    Parameters
+    ----------
+    moments : GroupMoments
+        Of order 2.
+    n_covariates : int
+        Number of columns before those of the target.
+    jointly : bool
+        Shrink all columns together; otherwise each column of the target by itself, and no covariate.
+
+    Returns
+    -------
+    values : ndarray, shape (n_levels, p)
+    center : ndarray, shape (p,)
+        The vector of a level without rows.
+    """
+    if jointly:
+        prior = estimate_means_prior(moments)
+        return shrink_means(moments, prior), prior.center
+    values, center = moments.filled_mean(), moments.overall_mean()
+    target = moments.select(range(n_covariates, len(moments.covariates)))
+    if target.covariates:
+        values[:, n_covariates:], center[n_covariates:] = shrink_each(target)
+    return values, center
+
+
 def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: Floats) -> Floats:
     """Posterior means of levels, with or without nulls; (k, p).
 
