@@ -423,7 +423,7 @@ def test_rows_of_no_level_have_no_mean_without_them():
     [
         ({"rows": [1.0, 2.0]}, MomentsMismatchError, "rows has 1 dimension"),
         ({"weights": [1.0]}, LengthMismatchError, "weights has 1"),
-        ({"weights": [1.0, -1.0]}, SampleWeightError, "is negative or NaN"),
+        ({"weights": [1.0, -1.0]}, SampleWeightError, "is negative, infinite or NaN"),
         ({"covariates": ["a", "b"]}, MomentsMismatchError, "2 name.* are given for 1 column"),
         ({"order": 3}, MomentsMismatchError, "order is 1 or 2"),
     ],

@@ -40,6 +40,7 @@ def take_rows(X: Any, rows: Any) -> Any:
     return X.take(rows) if hasattr(X, "combine_chunks") else _safe_indexing(X, rows)
 
 
-# Two more are overridden or read by name, where a class of ours has to: ``BaseEstimator._html_repr`` (in
+# Three more are set, overridden or read by name, where a class of ours has to: ``_parameter_constraints`` of
+# every estimator declares and lists its parameters, ``BaseEstimator._html_repr`` (in
 # `sufrep.encoders._base`) adds the tables to the HTML of an estimator, and the attribute
 # ``_sklearn_output_config`` (in `sufrep.encoders._persistence`) holds what ``set_output`` asked for.

@@ -176,8 +176,8 @@ class NoCovariateError(SufrepError, ValueError):
 
     def __init__(self, n_features: int, groups: Sequence[str]) -> None:
         super().__init__(
-            f"Found X with {n_features} feature(s), none of which is a numeric covariate besides the group "
-            f"column(s) {', '.join(map(repr, groups))}; at least one is needed, because levels are "
+            f"Found X with {n_features} feature(s), none of which is a numeric covariate other than the "
+            f"group column(s) {', '.join(map(repr, groups))}; at least one is needed, because levels are "
             "represented by their covariates.\n"
             "Hint: add numeric columns, use categorical_covariates='share' to include text columns, or "
             "choose an encoder that needs none (ContrastEncoder, PermutationEncoder, FisherEncoder)."
@@ -220,7 +220,8 @@ class SparseOutputError(SufrepError, ValueError):
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(
-            f"sparse_output=True needs numeric columns besides the groups; not numeric: {', '.join(names)}.\n"
+            "sparse_output=True needs numeric columns other than the groups; not numeric: "
+            f"{', '.join(names)}.\n"
             "Hint: use remainder='drop', or drop these columns first."
         )
 
@@ -229,10 +230,12 @@ class UnknownGroupError(SufrepError, KeyError):
     """A table or plot is requested for a group that was not encoded."""
 
     def __init__(self, group: object, known: Sequence[str]) -> None:
-        found = f"No group called {group!r} was encoded" if group is not None else "No group is named"
+        names = ", ".join(known) or "(none)"
         self._text = (
-            f"{found}; there are: {', '.join(known) or '(none)'}.\n"
+            f"No group called {group!r} was encoded; there are: {names}.\n"
             "Hint: the name of a crossed group is its columns joined with ':', such as 'store:brand'."
+            if group is not None
+            else f"One group is needed, but there are {len(known)}: {names}.\nHint: name one of them."
         )
         super().__init__(self._text)
 
@@ -289,8 +292,8 @@ class NoLevelError(SufrepError, ValueError):
 
     def __init__(self, column: str) -> None:
         super().__init__(
-            f"Column {column!r} has no level in any row with a positive weight; nulls are none with "
-            "missing='prior'.\nHint: drop the column, or use missing='level'."
+            f"Column {column!r} has no level in any row with a positive weight; with missing='prior' "
+            "nulls do not count as a level.\nHint: drop the column, or use missing='level'."
         )
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils._param_validation import InvalidParameterError
@@ -589,9 +590,7 @@ def test_a_column_of_arrays_passes_through():
 def test_parameters_must_not_change_between_chunks(first, then):
     frame, y = pl.DataFrame({"g": list("aabb"), "x": [1.0, 2, 3, 4]}), [1.0, 2.5, 3, 4]
     encoder = MeansEncoder("g", **first).partial_fit(frame, y)
-    with pytest.raises(
-        ChangedParametersError, match=r"(?s)have changed since the first chunk.*Hint: call fit"
-    ):
+    with pytest.raises(ChangedParametersError, match=r"since the first chunk(.|\n)*Hint: call fit"):
         encoder.set_params(**then).partial_fit(frame, y)
 
 
@@ -707,7 +706,7 @@ def test_the_group_need_be_named_only_if_there_are_several():
     assert one.table().equals(one.table("zipcode"))
     two = MeansEncoder(["zipcode", "kind"]).fit(houses(kind=list("uvuvuv")))
     assert two.table("kind")["kind"].tolist() == ["u", "v"]
-    with pytest.raises(UnknownGroupError, match="No group called None was encoded; there are: zipcode, kind"):
+    with pytest.raises(UnknownGroupError, match="there are 2: zipcode, kind"):
         two.table()
     with pytest.raises(UnknownGroupError, match="No group called 'sort' was encoded"):
         two.table("sort")

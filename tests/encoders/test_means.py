@@ -146,7 +146,7 @@ def test_infinite_covariates_are_refused():
 
 
 def test_without_covariates_there_is_nothing_to_average():
-    with pytest.raises(errors.NoCovariateError, match=r"none of which is a numeric covariate beside.*'g'"):
+    with pytest.raises(errors.NoCovariateError, match=r"is a numeric covariate other than.*'g'"):
         MeansEncoder("g").fit(pd.DataFrame({"g": ["a", "b"]}))
 
 

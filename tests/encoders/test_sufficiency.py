@@ -266,7 +266,7 @@ def test_few_rows_give_no_alarm(n):
         ),
         ({"y": np.zeros(3)}, errors.LengthMismatchError, "X has 120 row"),
         ({"y": None}, errors.TargetError, "the target y is None"),
-        ({"encoder": MeansEncoder(["shop", "a"])}, errors.UnknownGroupError, "there are: shop, a"),
+        ({"encoder": MeansEncoder(["shop", "a"])}, errors.UnknownGroupError, "there are 2: shop, a"),
         ({"encoder": MeansEncoder("store")}, errors.UnknownColumnError, "store"),
         ({"cv": [(range(60), range(60, 120))]}, errors.SplitError, "120"),
     ],

@@ -3,7 +3,7 @@
 A change of a number shows in the diff of ``golden.json``. If it is intended, remake the file and commit it
 with the change that caused it::
 
-    PYTHONPATH=src OMP_NUM_THREADS=1 python tests/golden/test_golden.py
+    OMP_NUM_THREADS=1 .venv/bin/python tests/golden/test_golden.py
 
 Only the public interface is used, so that the file outlives any change of the internals.
 """
@@ -268,11 +268,11 @@ def predictions(sample_name: str, **parameters: Any) -> dict[str, dict[str, Any]
     }
 
 
-def checked(beside: str) -> dict[str, dict[str, Any]]:
+def checked(level_as: str) -> dict[str, dict[str, Any]]:
     """The check of sufficiency of the levels' means."""
     sample = plain(6)
     check = sufficiency_check(
-        make_encoder("means", "shop"), sample.train, sample.y, estimator=tree(sample), level_as=beside, cv=3
+        make_encoder("means", "shop"), sample.train, sample.y, estimator=tree(sample), level_as=level_as, cv=3
     )
     numbers = {name: getattr(check, name) for name in check.__dataclass_fields__}
     return {"check": {name: [value] for name, value in numbers.items() if isinstance(value, (int, float))}}
@@ -303,8 +303,8 @@ def cases() -> Iterator[tuple[str, Callable[[], dict[str, dict[str, Any]]]]]:
         "latent_regressor of trees | plain",
         lambda: predictions("plain", expert=DecisionTreeRegressor(max_depth=2, random_state=0)),
     )
-    for beside in ("intercept", "one_hot"):
-        yield f"sufficiency_check beside {beside} | plain", lambda b=beside: checked(b)
+    for level_as in ("intercept", "one_hot"):
+        yield f"sufficiency_check, level as {level_as} | plain", lambda way=level_as: checked(way)
     yield "to_numbers | plain", to_numbers
 
 

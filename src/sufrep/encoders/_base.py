@@ -2,8 +2,8 @@
 
 The walk of ``fit_transform``: `GroupEncoder._read` turns X into `Inputs`. `GroupEncoder._learn` collects the
 moments of each group, calls the encoder's one formula, `_represent`, and stores the tables.
-`GroupEncoder._lookups` finds what each row gets, cross-fitted if the target takes part. `Table.encode` puts
-the columns together.
+`GroupEncoder._lookups` finds the new columns of each row, cross-fitted if they depend on the target.
+`Table.encode` puts the columns together.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Needs:
 
     @property
     def uses_target(self) -> bool:
-        """Whether the target takes part."""
+        """Whether the encoder uses the target."""
         return self.target != "unused"
 
 
@@ -121,8 +121,7 @@ class Vectors:
     outputs : list of Suffix or None
         Names of the columns that a row gets; None if these are the columns of ``values``.
     first_cross_fitted : int
-        Position of the first output column that the target takes part in; those before it do not depend on it
-        and need no cross-fitting.
+        Position of the first output column that depends on the target; those before it need no cross-fitting.
     """
 
     values: Any
@@ -208,7 +207,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         return self._represent(sample)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
-        """Return what rows get; here the vector of their level, or the prior."""
+        """Return the new columns of rows; here the vector of their level, or the prior."""
         table = vectors.with_prior()
         return Lookup(table, np.where(rows.codes < 0, table.shape[0] - 1, rows.codes))
 

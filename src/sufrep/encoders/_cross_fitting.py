@@ -36,7 +36,7 @@ def cross_fit(
     lookup: Lookup,
     folds: Sequence[tuple[Codes, Codes]],
 ) -> Lookup:
-    """Replace the columns that the target takes part in by what was learnt outside each row's fold.
+    """Replace the columns that depend on the target by what was learnt outside each row's fold.
 
     Parameters
     ----------

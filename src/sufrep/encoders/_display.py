@@ -56,11 +56,11 @@ def draw_levels(group: str, representation: Representation) -> Any:
 def principal_plane(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
     """Project standardised vectors (n_levels, k) on the plane in which they differ most; (n_levels, 2)."""
     share = weight / weight.sum()
-    centred = values - share @ values
-    spread = np.sqrt(share @ centred**2)
+    centered = values - share @ values
+    spread = np.sqrt(share @ centered**2)
     # Columns that do not vary have a spread of rounding errors, which must not be scaled up.
     varies = spread > 1e-12 * np.abs(values).max(axis=0, initial=0.0)
-    scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=varies)
+    scaled = np.divide(centered, spread, out=np.zeros_like(centered), where=varies)
     # With rows of zeros, one level has two axes too.
     rows = np.vstack([np.sqrt(share)[:, None] * scaled, np.zeros((2, values.shape[1]))])
     _, singular, right = np.linalg.svd(rows, full_matrices=False)

@@ -445,7 +445,7 @@ def _with_ones(maps: NormalScores, rows: Rows) -> Floats:
 
 
 def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
-    """Coefficients of the levels, those of one target after those of the other, and their centres."""
+    """Coefficients of the levels, those of one target after those of the other, and their centers."""
     values, centers = [], []
     for y in rows.response().output_columns():
         mean = float(np.average(y, weights=rows.weights))

@@ -43,7 +43,7 @@ class LowRankEncoder(GroupEncoder):
 
     Assumption (lemma 3 of the paper): as for `MeansEncoder`, with k hidden states. The matrix of the
     means (levels × covariates) then has rank k, and its first k left singular vectors lose nothing.
-    As in the paper it is neither centred nor weighted.
+    As in the paper it is neither centered nor weighted.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class SparseLowRankEncoder(GroupEncoder):
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
     n_components : int or "auto", default="auto"
-        Number of combinations; "auto" as in `LowRankEncoder`, of the centred means where they are centred.
+        Number of combinations; "auto" as in `LowRankEncoder`, of the centered means where they are centered.
     alpha : float, default=0.001
         The L1 penalty as a share of the smallest one that makes every loading zero, from 0 to 1.
     ridge : float, default=0.01
@@ -340,7 +340,7 @@ def count_components(
 ) -> int:
     """The number of components requested, or with "auto" the number above the noise.
 
-    That is the rank of the between-level covariance if the means are centred.
+    That is the rank of the between-level covariance if the means are centered.
     """
     n_covariates = len(moments.covariates)
     if isinstance(n_components, str):

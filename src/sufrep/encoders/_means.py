@@ -64,7 +64,7 @@ class MeansEncoder(GroupEncoder):
     use_target : bool, default=False
         Add the mean of the target, or the share of each class (of two, the second). It is shrunk
         towards the overall mean by empirical Bayes: alone, or with ``shrinkage="auto"`` jointly with the
-        covariates. ``fit_transform`` then cross-fits all columns that the target takes part in. With
+        covariates. ``fit_transform`` then cross-fits all columns that depend on the target. With
         ``covariates=[]`` only the target is averaged.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
@@ -195,5 +195,5 @@ class MeansEncoder(GroupEncoder):
 
 
 def _add_one_row(mean: Floats, observed: Floats, center: Floats) -> Floats:
-    """Means as if every level had one more row, at the centre; (k, p)."""
+    """Means as if every level had one more row, at the center; (k, p)."""
     return np.asarray((np.where(observed > 0, observed * np.nan_to_num(mean), 0.0) + center) / (observed + 1))

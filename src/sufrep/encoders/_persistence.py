@@ -84,7 +84,10 @@ def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> A
 
 def _pack_encoder(encoder: Any, arrays: list[bytes]) -> dict[str, Any]:
     """The parameters and fitted attributes of an encoder as JSON."""
-    fitted = {key: value for key, value in vars(encoder).items() if key.endswith("_") and key[0] != "_"}
+    # Sorted: the order in which attributes were set depends on earlier fits.
+    fitted = {
+        key: value for key, value in sorted(vars(encoder).items()) if key.endswith("_") and key[0] != "_"
+    }
     return {
         "encoder": type(encoder).__name__,
         "parameters": {
