@@ -304,3 +304,27 @@ def test_the_second_of_two_classes_may_come_later(name):
     assert parts.target_type_ == whole.target_type_ == "binary"
     assert parts.get_feature_names_out().tolist() == whole.get_feature_names_out().tolist()
     np.testing.assert_allclose(parts.transform(X), whole.transform(X), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 7])
+def test_moments_outside_a_fold_are_those_of_its_training_rows(n_folds):
+    """The other folds are added up; collecting the training rows gives the same."""
+    rng = np.random.default_rng(0)
+    frame, y = rows(rng, 60), rng.normal(size=60)
+    folds = list(KFold(n_folds, shuffle=True, random_state=1).split(frame))
+    found = make("shrunken means", cv=folds).fit_transform(frame, y)
+    for train, test in folds:
+        outside = make("shrunken means").fit(frame.iloc[train], y[train])
+        np.testing.assert_allclose(found[test], outside.transform(frame.iloc[test]), rtol=1e-9)
+
+
+def test_folds_whose_training_rows_repeat_use_these_rows():
+    rng = np.random.default_rng(0)
+    frame, y = rows(rng, 60), rng.normal(size=60)
+    halves = np.array_split(rng.permutation(60), 2)
+    drawn = [rng.choice(other, 30) for other in halves[::-1]]
+    folds = list(zip(drawn, halves, strict=True))
+    found = make("shrunken means", cv=folds).fit_transform(frame, y)
+    for train, test in folds:
+        outside = make("shrunken means").fit(frame.iloc[train], y[train])
+        np.testing.assert_allclose(found[test], outside.transform(frame.iloc[test]), rtol=1e-9)

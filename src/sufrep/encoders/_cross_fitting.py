@@ -8,7 +8,7 @@ y).transform(X)``, where a row's columns contain its own target.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
+from itertools import accumulate
 from operator import add
 from typing import TYPE_CHECKING
 
@@ -95,12 +95,19 @@ def _moment_samples(
         )
 
     n_rows, parts = len(rows.codes), [collect(np.asarray(test)) for _, test in folds]
-    for number, (train, test) in enumerate(folds):
-        others = parts[:number] + parts[number + 1 :]
+    for (train, test), others in zip(folds, _sums_of_others(parts), strict=True):
         # A splitter may leave out more than the fold itself, or give rows several times.
-        unique = len(train) == 0 or int(np.bincount(train).max()) == 1
-        complete = len(train) + len(test) == n_rows and unique and bool(others)
-        yield GroupSample(reduce(add, others) if complete else collect(np.asarray(train)))
+        unique = len(train) > 0 and int(np.bincount(train).max()) == 1
+        complete = len(train) + len(test) == n_rows and unique
+        yield GroupSample(others if complete and others is not None else collect(np.asarray(train)))
+
+
+def _sums_of_others(parts: Sequence[GroupMoments]) -> Iterator[GroupMoments | None]:
+    """The sum of all parts except one, for each of them in turn; None for a single part."""
+    before = [None, *accumulate(parts[:-1], add)]
+    after = [*list(accumulate(parts[:0:-1], add))[::-1], None]
+    for left, right in zip(before, after, strict=True):
+        yield right if left is None else left if right is None else left + right
 
 
 def _with_all_levels(vectors: Vectors, moments: GroupMoments, known: GroupMoments) -> Vectors:
