@@ -26,6 +26,7 @@ from sufrep.errors import (
     InvalidParameterError,
     MissingDependencyError,
     MissingPandasError,
+    listed,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from sufrep._arrays import Array, Floats
 
 Folder: TypeAlias = str | os.PathLike[str] | None
-Place: TypeAlias = Literal["folder", "openml"]
+Source: TypeAlias = Literal["folder", "openml"]
 
 # The environment variable that names the folder when no argument does.
 VARIABLE = "SUFREP_DATA"
@@ -43,27 +44,27 @@ _MISSING = ("", "NA")
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSource:
-    """The file of a data set, a description of where to get it, and its number on OpenML, if any."""
+class DataFile:
+    """The name of a data set's file, a description of where to get it, and its number on OpenML, if any."""
 
-    file: str
+    name: str
     origin: str
     openml: int | None = None
 
 
-def open_source(source: DatasetSource, data_dir: Folder, place: Place = "folder") -> RawTable:
+def open_raw_table(file: DataFile, data_dir: Folder, source: Source = "folder") -> RawTable:
     """The raw table of a data set, from the user's folder or from OpenML."""
-    if place == "folder":
-        return _read(_path(source, data_dir), source.origin)
-    if place != "openml":
-        raise InvalidParameterError("source", place, "'folder' or 'openml'")
-    if source.openml is None:
+    if source == "folder":
+        return _read(_path(file, data_dir), file.origin)
+    if source != "openml":
+        raise InvalidParameterError("source", source, "'folder' or 'openml'")
+    if file.openml is None:
         raise InvalidParameterError(
-            "source", place, f"'folder' for {source.file!r}, which OpenML does not have"
+            "source", source, f"'folder' for {file.name!r}, which OpenML does not have"
         )
     if data_dir is not None:
         raise InvalidParameterError("data_dir", data_dir, "None with source='openml'")
-    return _fetch(source, source.openml)
+    return _fetch(file, file.openml)
 
 
 def parse_number(text: str) -> float | None:
@@ -106,8 +107,9 @@ class RawTable:
         missing = [name for name in names if name not in self.names]
         if missing:
             spare = [name for name in self.names if name not in names]
-            hint = f"{_renaming(missing, spare) or _listing(self.names)} The file is from {self.origin}."
-            self.fail(f"does not have the column(s) {', '.join(map(repr, missing))}.", hint)
+            hint = _renaming(missing, spare) or f"the columns are {listed(self.names)}."
+            what = f"does not have the column(s) {', '.join(map(repr, missing))}."
+            self.fail(what, f"{hint} The file is from {self.origin}.")
 
     def filter(self, keep: Sequence[bool]) -> RawTable:
         """The rows to keep; raise if there are none."""
@@ -194,25 +196,25 @@ class RawTable:
         )
 
 
-def _path(source: DatasetSource, data_dir: Folder) -> Path:
-    get = f"{source.file!r} is available from {source.origin}"
+def _path(file: DataFile, data_dir: Folder) -> Path:
+    get = f"{file.name!r} is available from {file.origin}"
     named = os.environ.get(VARIABLE) if data_dir is None else data_dir
     if not named:
         raise DataNotFoundError(
-            f"No folder is set for {source.file!r}: data_dir is {data_dir!r} and the environment variable "
+            f"No folder is set for {file.name!r}: data_dir is {data_dir!r} and the environment variable "
             f"{VARIABLE} is not set.",
             f"use data_dir='path/to/folder', or set {VARIABLE}. {get}.",
         )
     folder = Path(named).expanduser()
     via = f"{VARIABLE} is" if data_dir is None else "data_dir is"
     if not folder.is_dir():
-        hint = f"create the folder and put {source.file!r} into it. {get}."
+        hint = f"create the folder and put {file.name!r} into it. {get}."
         raise DataNotFoundError(f"{via} {str(folder)!r}, which is not a folder.", hint)
-    path = folder / source.file
+    path = folder / file.name
     if not path.is_file():
         tables = sorted(entry.name for entry in folder.iterdir() if entry.suffix in (".csv", ".parquet"))
-        shown = ", ".join(tables[:10]) + ", …" * (len(tables) > 10) or "none"
-        what = f"{via} {str(folder)!r}, which does not contain {source.file!r}; its data files: {shown}."
+        shown = listed(tables, quote=False) or "none"
+        what = f"{via} {str(folder)!r}, which does not contain {file.name!r}; its data files: {shown}."
         raise DataNotFoundError(what, f"{get}; save it there under this name.")
     return path
 
@@ -255,7 +257,7 @@ def _check(table: RawTable) -> None:
             table.fail(f"has no name for its column {j}.", hint)
 
 
-def _fetch(source: DatasetSource, data_id: int) -> RawTable:
+def _fetch(file: DataFile, data_id: int) -> RawTable:
     if find_spec("pandas") is None:
         raise MissingPandasError("source='openml'")
     from sklearn.datasets import fetch_openml
@@ -264,9 +266,9 @@ def _fetch(source: DatasetSource, data_id: int) -> RawTable:
         # No target column: OpenML's choice of the target is not ours, and the columns keep their order.
         frame = fetch_openml(data_id=data_id, target_column=None, as_frame=True).frame
     except (OSError, HTTPException, ValueError) as error:  # scikit-learn's OpenMLError is a ValueError
-        raise DownloadError(data_id, f"{type(error).__name__}: {error}", source.file) from error
+        raise DownloadError(data_id, f"{type(error).__name__}: {error}", file.name) from error
     where = f"OpenML's data set {data_id}"
-    return RawTable(where, f"{where}, or {source.origin}", nw.from_native(frame, eager_only=True))
+    return RawTable(where, f"{where}, or {file.origin}", nw.from_native(frame, eager_only=True))
 
 
 def _text(value: object) -> str | None:
@@ -289,7 +291,3 @@ def _renaming(missing: list[str], spare: list[str]) -> str:
 
 def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
-
-
-def _listing(names: list[str]) -> str:
-    return f"the columns are {', '.join(map(repr, names[:10]))}{', …' * (len(names) > 10)}."
