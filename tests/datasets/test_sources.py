@@ -27,8 +27,8 @@ from sufrep.errors import (
     MissingPandasError,
 )
 
-CSV = DataFile("tiny.csv", "the makers", openml=7)
-PARQUET = DataFile("tiny.parquet", "the makers")
+CSV = DataFile("tiny.csv", "the makers", "zip", openml=7)
+PARQUET = DataFile("tiny.parquet", "the makers", "zip")
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *libraries: str) -> None:
@@ -70,8 +70,8 @@ def test_labels_of_any_type_are_their_text(tmp_path, kind):
 
 @pytest.mark.usefixtures("library")
 def test_labels_keep_leading_zeros_quoted_commas_and_any_letters(tmp_path):
-    table = csv(tmp_path, "\ufeffx,y", "007,1", '"a, b",2', "é,3")
-    assert table.labels("x").tolist() == ["007", "a, b", "é"]
+    table = csv(tmp_path, "\ufeffzip,y", "007,1", '"a, b",2', "é,3")
+    assert table.labels("zip").tolist() == ["007", "a, b", "é"]
 
 
 def test_integers_beyond_the_precision_of_floats_stay_distinct_labels(tmp_path):
@@ -85,7 +85,7 @@ def test_integers_beyond_the_precision_of_floats_stay_distinct_labels(tmp_path):
         pl.Series([1, 0, None], dtype=pl.UInt8),
         pl.Series([1.0, 0.0, math.nan]),
         pl.Series([1, 0, None], dtype=pl.Decimal(10, 2)),
-        pl.Series(["1", "0", "NA"]),
+        pl.Series(["1", "0", None]),
     ],
     ids=["integer", "nan", "decimal", "text"],
 )
@@ -98,8 +98,8 @@ def test_numbers_of_any_type_are_floats_with_missing_values_replaced(tmp_path, v
 
 @pytest.mark.usefixtures("library")
 def test_codes_count_from_one_in_sorted_order(tmp_path):
-    codes = parquet(tmp_path, ["b", None, "B", "a", "", "NA", "a "]).codes("x", missing=math.nan)
-    np.testing.assert_array_equal(codes, [3, math.nan, 1, 2, math.nan, math.nan, 2])
+    codes = parquet(tmp_path, ["b", None, "B", "a", "a"]).codes("x", missing=math.nan)
+    np.testing.assert_array_equal(codes, [3, math.nan, 1, 2, 2])
 
 
 @pytest.mark.usefixtures("library")
@@ -132,7 +132,7 @@ def test_a_value_that_is_not_a_number_is_reported_with_its_row(tmp_path, values,
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("value", ["inf", "nan", "1_000", "1,5"])
 def test_text_that_python_or_people_read_as_a_number_is_not_one(tmp_path, value):
-    with pytest.raises(DataContentError, match=f"holds '{value}' in column 'x', row 2; expected a number"):
+    with pytest.raises(DataContentError, match=f"holds '?{value}'? in column 'x', row 2; expected a number"):
         csv(tmp_path, "x,y", "1,1", f'"{value}",1').numbers("x")
 
 
@@ -142,7 +142,7 @@ def test_infinity_is_not_a_missing_value(tmp_path):
 
 
 @pytest.mark.usefixtures("library")
-@pytest.mark.parametrize("values", [["2_1", None], ["2_1", ""], ["2_1", "NA"], [1.0, math.nan]])
+@pytest.mark.parametrize("values", [["2_1", None], [1.0, math.nan]])
 def test_a_missing_label_is_reported_with_its_row(tmp_path, values):
     with pytest.raises(DataContentError, match="holds nothing in column 'x', row 2; expected a level"):
         parquet(tmp_path, values).labels("x")
@@ -295,7 +295,7 @@ def test_missing_values_of_openml_are_missing(monkeypatch):
     }
     openml(monkeypatch, pd.DataFrame(columns))
     table = open_raw_table(CSV, None, "openml")
-    assert table.texts("a") == ["x", None, "y"]
+    np.testing.assert_array_equal(table.codes("a", missing=0.0), [1, 0, 2])
     np.testing.assert_array_equal(table.numbers("b", missing=0.0), [1, 0, 2])
     with pytest.raises(DataContentError, match="OpenML's data set 7 holds nothing in column 'b', row 2"):
         table.numbers("b")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import narwhals as nw
 import numpy as np
 
 from sufrep.datasets._dataset import Dataset
-from sufrep.datasets._sources import DataFile, Folder, Source, open_raw_table, parse_number
+from sufrep.datasets._sources import FIGURE, DataFile, Folder, Source, open_raw_table
 from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -22,19 +22,25 @@ if TYPE_CHECKING:
 Part: TypeAlias = Literal["kaggle", "full"]
 
 _AUTHORS = "the public repository of the paper's authors (github.com/grf-labs/sufrep)"
-_PAKISTAN = DataFile("pakistan.csv", _AUTHORS)
-_KING_COUNTY = DataFile("king_county.csv", f"{_AUTHORS}, or from OpenML (source='openml')", openml=42092)
+_PAKISTAN = DataFile("pakistan.csv", _AUTHORS, "City")
+_KING_COUNTY = DataFile(
+    "king_county.csv", f"{_AUTHORS}, or from OpenML (source='openml')", "zipcode", openml=42092
+)
 _AMES: dict[Part, DataFile] = {
-    "kaggle": DataFile("ames_kaggle.csv", f"{_AUTHORS}, or from OpenML (source='openml')", openml=42165),
-    "full": DataFile("ames_full.csv", "the R package AmesHousing (ames_raw, _ for blanks in names)"),
+    "kaggle": DataFile(
+        "ames_kaggle.csv", f"{_AUTHORS}, or from OpenML (source='openml')", "Neighborhood", openml=42165
+    ),
+    "full": DataFile(
+        "ames_full.csv", "the R package AmesHousing (ames_raw, _ for blanks in names)", "Neighborhood"
+    ),
 }
 _ORANGE_JUICE = DataFile(
-    "orange_juice.parquet", "the R package bayesm (orangeJuice, with yx and storedemo joined)"
+    "orange_juice.parquet", "the R package bayesm (orangeJuice, with yx and storedemo joined)", "store_brand"
 )
-_COUNTY_MURDERS = DataFile("countymurders.csv", "the R package wooldridge (countymurders)")
-_INSTEVAL = DataFile("insteval.csv", "the R package lme4 (InstEval)")
+_COUNTY_MURDERS = DataFile("countymurders.csv", "the R package wooldridge (countymurders)", "countyid")
+_INSTEVAL = DataFile("insteval.csv", "the R package lme4 (InstEval)", "d")
 _NYCFLIGHTS = DataFile(
-    "nycflights.parquet", "the R package nycflights13 (flights, with weather and planes joined)"
+    "nycflights.parquet", "the R package nycflights13 (flights, with weather and planes joined)", "tailnum"
 )
 
 _PAKISTAN_COVARIATES = (
@@ -111,12 +117,11 @@ def load_pakistan(data_dir: Folder = None) -> Dataset:
     table = open_raw_table(_PAKISTAN, data_dir)
     used = ("Education score", "City", *_PAKISTAN_COVARIATES)
     table.require(used)
-    rows = zip(*map(table.texts, used), strict=True)
-    table = table.filter([None not in row and "Tor Ghar" not in row for row in rows])
+    table = table.filter(*(~nw.col(name).is_null() for name in used), nw.col("City") != "Tor Ghar")
     covariates = {
-        name: table.numbers(name, parse=_parse_figure) for name in table.names if name in _PAKISTAN_COVARIATES
+        name: table.numbers(name, pattern=FIGURE) for name in table.names if name in _PAKISTAN_COVARIATES
     }
-    y = table.numbers("Education score", parse=_parse_figure)
+    y = table.numbers("Education score", pattern=FIGURE)
     return _assemble("pakistan", table, "City", "Education score", covariates, y)
 
 
@@ -197,7 +202,7 @@ def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Source 
     # (test_a_column_to_be_dropped_must_be_there). scikit-learn may remove OpenML's row numbers itself.
     table.require(("Neighborhood", "SalePrice", *dropped, *(numbering if source == "folder" else ())))
     if part == "kaggle":
-        table = table.filter([text != "Blueste" for text in table.texts("Neighborhood")])
+        table = table.filter(nw.col("Neighborhood").is_null() | (nw.col("Neighborhood") != "Blueste"))
     others = {"Neighborhood", "SalePrice", *dropped, *numbering}
     covariates = {
         name: table.numbers(name, missing=0.0) if table.is_numeric(name) else table.codes(name, missing=0.0)
@@ -377,8 +382,3 @@ def _assemble(
     for j, column in enumerate(covariates.values()):
         X[:, j] = column
     return Dataset(name, group, target, tuple(covariates), X, table.labels(group), y)
-
-
-def _parse_figure(text: str) -> float | None:
-    """A number with percent sign and thousands separators: "5,379.0", "54.77%"."""
-    return parse_number(re.sub(r",(?=\d{3}(\D|$))", "", text).removesuffix("%"))
