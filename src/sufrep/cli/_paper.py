@@ -60,7 +60,7 @@ MethodsOption = Annotated[
         "--methods",
         help="Names of encoders, including those of other packages (target_encoder, james_stein, "
         "catboost_encoder, glmm), and drop; simulations also have oracle and bayes; several may follow. By "
-        "default those of the paper or, in the benchmark, of the benchmark.",
+        "default those that the experiment compares.",
     ),
 ]
 DatasetsOption = Annotated[
