@@ -7,6 +7,7 @@ scikit-learn's conformance suite looks for a phrase of its own, the message cont
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from difflib import get_close_matches
@@ -125,7 +126,7 @@ class UnknownColumnError(SufrepError, ValueError):
 
     def __init__(self, parameter: str, column: object, names: Sequence[str]) -> None:
         near = get_close_matches(str(column), names, n=3)
-        hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"the columns are {_listed(names)}."
+        hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"the columns are {listed(names)}."
         if isinstance(column, list):
             hint = f"write columns to be crossed as a tuple, as in [{tuple(column)!r}]."
         if isinstance(column, int):
@@ -151,12 +152,12 @@ class MissingColumnsError(SufrepError, ValueError):
     """``transform`` gets a frame without some of the columns that ``fit`` saw."""
 
     def __init__(self, missing: Sequence[str], names: Sequence[str]) -> None:
-        listed = "\n".join(f"- {name}" for name in missing)
+        lines = "\n".join(f"- {name}" for name in missing)
         renamed = [f"{near!r} to {name!r}" for name, near in _closest(missing, names).items()]
         hint = "rename " + ", ".join(renamed) if renamed else "give transform the columns that fit had"
         super().__init__(
             "The feature names should match those that were passed during fit.\n"
-            f"Feature names seen at fit time, yet now missing:\n{listed}\nHint: {hint}."
+            f"Feature names seen at fit time, yet now missing:\n{lines}\nHint: {hint}."
         )
 
 
@@ -414,7 +415,9 @@ class TableColumnError(SufrepError, ValueError):
 
     def __init__(self, where: str, missing: Sequence[str], names: Sequence[str]) -> None:
         meant = [f"{near!r} for {name!r}" for name, near in _closest(missing, names).items()]
-        hint = f"did you mean {', '.join(meant)}?" if meant else f"the columns are {_listed(names)}."
+        hint = f"did you mean {', '.join(meant)}?" if meant else f"the columns are {listed(names)}."
+        if len(names) == 1 and any(name in re.split(r"\W+", names[0]) for name in missing):
+            hint = "fields must be separated by commas, semicolons, tabs or pipes."
         super().__init__(f"{where!r} has no column {', '.join(map(repr, missing))}.\nHint: {hint}")
 
 
@@ -486,9 +489,14 @@ class DownloadError(SufrepError, ConnectionError):
         )
 
 
-def _listed(names: Sequence[str]) -> str:
-    """The first ten names, for a message."""
-    return ", ".join(map(repr, names[:10])) + ", …" * (len(names) > 10)
+def listed(names: Sequence[str], limit: int = 10, *, quote: bool = True) -> str:
+    """The first names and the number of the others, for a message.
+
+    >>> listed(["a", "b", "c", "d"], 2)
+    "'a', 'b' and 2 more"
+    """
+    shown = ", ".join(map(repr if quote else str, names[:limit]))
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
 
 
 def _closest(missing: Sequence[str], names: Sequence[str]) -> dict[str, str]:

@@ -30,13 +30,13 @@ FAST = "--models linear --jobs 1 --methods means drop --folds 2"
 def houses(n: int = 120) -> pl.DataFrame:
     """Houses in a few zip codes, some of which begin with zeros, whose mean size determines the price."""
     rng = np.random.default_rng(0)
-    place = rng.integers(0, len(ZIPS), n)
-    size = rng.normal(100 + 20 * place, 10)
-    price = 3 * size + 50 * (place % 2) + rng.normal(size=n)
+    code = rng.integers(0, len(ZIPS), n)
+    size = rng.normal(100 + 20 * code, 10)
+    price = 3 * size + 50 * (code % 2) + rng.normal(size=n)
     return pl.DataFrame(
         {
             "id": np.arange(n),
-            "zipcode": [ZIPS[j] for j in place],
+            "zipcode": [ZIPS[j] for j in code],
             "sqft": size,
             "rooms": rng.integers(1, 6, n),
             "sold": [f"2014-{1 + i % 12:02d}-13" for i in range(n)],
@@ -139,13 +139,13 @@ def test_the_code_of_the_report_really_runs(sufrep, table, tmp_path, ending):
     result = sufrep(f"compare {table} {roles} {FAST} --html {report}")
     assert result.code == 0, result.err
     assert f"sufrep: report: {report}\n" in result.err
-    place: dict[str, Any] = {}
-    exec(code_in(report), place)
+    namespace: dict[str, Any] = {}
+    exec(code_in(report), namespace)
     rows = open_table(table, text=["zipcode"], drop=["id", "rating", "cheap"]).read()
     X, y = rows.drop("price"), rows["price"]
     found = compare(X, y, group="zipcode", methods=["means", "drop"], models="linear", cv=2)
-    np.testing.assert_array_equal(place["model"].predict(place["X"]), found.fit_best().predict(X))
-    levels = set(place["X"]["zipcode"])
+    np.testing.assert_array_equal(namespace["model"].predict(namespace["X"]), found.fit_best().predict(X))
+    levels = set(namespace["X"]["zipcode"])
     assert levels == (set(ZIPS) if ending == "csv" else {zip_.lstrip("0") for zip_ in ZIPS})
 
 
@@ -247,9 +247,9 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     assert result.code == 0, result.err
     assert "sufrep: 3,000 simulated rows, 100 levels that act through 5 hidden states" in result.err
     assert "Encode group with" in result.out
-    place: dict[str, Any] = {}
-    exec(code_in(report), place)
-    assert place["model"].predict(place["X"]).shape == (3_000,)
+    namespace: dict[str, Any] = {}
+    exec(code_in(report), namespace)
+    assert namespace["model"].predict(namespace["X"]).shape == (3_000,)
     assert "seed=3" in code_in(report)
 
 
@@ -263,6 +263,8 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
         ("--target price --group zipcode --methods mean", "did you mean 'means'?"),
         ("--target price --group zipcode --models forst", "did you mean 'forest'?"),
         ("--target price --group zipcode --scoring rocauc", "did you mean 'roc_auc'"),
+        ("--target price --group zipcode --jobs 0", "it cannot be 0; 1 runs one job at a time"),
+        ("--target price --group zipcode --html r.html --save r.html", "is also the file of --html"),
         ("--target price --group zipcode --folds 1", "greater than or equal to 2"),
         ("--target price --group zipcode --task classes", "'classes' is not one of"),
         ("--target price", "Missing option '--group'"),
@@ -273,6 +275,21 @@ def test_wrong_usage_is_reported_before_the_table_is_read(sufrep, tmp_path, opti
     result = sufrep(f"compare {tmp_path}/not-there.csv {options}")
     assert result.code == 2
     assert message in result.err
+
+
+@pytest.mark.parametrize("option", ["--html", "--save"])
+def test_the_table_is_never_replaced(sufrep, table, option):
+    result = sufrep(f"compare {table} --target price --group zipcode {option} {table}")
+    assert result.code == 2
+    assert "is an input, which would be replaced" in result.err
+
+
+def test_a_sample_is_noted_and_repeated_covariates_count_once(sufrep, numbers):
+    options = "--target price --group zipcode --methods drop --models linear --folds 2 --jobs 1"
+    result = sufrep(f"compare {numbers} {options} --covariates sqft sqft --sample 50")
+    assert result.code == 0, result.err
+    assert "Note: A random sample of 50 of 120 rows." in result.out
+    assert "sample" not in sufrep(f"compare {numbers} {options} --sample 120").out
 
 
 @pytest.mark.parametrize(

@@ -68,12 +68,19 @@ def test_the_method_is_named(sufrep, tmp_path, method):
     assert f"(method {method})" in sufrep(f"describe {tmp_path}/zip.sufrep").out
 
 
+def test_the_target_is_not_a_covariate(sufrep, tmp_path):
+    make_encoder("fisher", "zip").fit(FRAME, [1.5, 2.0, 3.0, 4.5]).save(tmp_path / "zip.sufrep")
+    out = sufrep(f"describe {tmp_path}/zip.sufrep").out
+    assert "\n  covariates    none\n" in out
+    assert "\n  target        continuous\n" in out
+
+
 def test_long_lists_of_levels_and_columns_are_cut(sufrep, tmp_path):
     frame = pl.DataFrame({"g": [f"level {i:02d}" for i in range(30)]})
     ContrastEncoder("g").fit(frame).save(tmp_path / "g.sufrep")
     out = sufrep(f"describe {tmp_path}/g.sufrep").out
     assert "\ng: 5 of 30 level(s), 6 of 29 columns\n" in out
-    assert " and 21 more\n" in out
+    assert " and 19 more\n" in out
     assert "\n  covariates    none\n" in out
     assert "level 05" not in out.splitlines()[-1]
 

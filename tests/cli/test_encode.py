@@ -11,6 +11,7 @@ import pytest
 from sufrep import ContrastEncoder, MeansEncoder, load, make_encoder
 from sufrep._files import open_table
 from sufrep.cli import _encode
+from sufrep.errors import TargetError
 
 ZIPS = ("01234", "01235", "98178", "98001", "00007", "12345")
 
@@ -18,15 +19,15 @@ ZIPS = ("01234", "01235", "98178", "98001", "00007", "12345")
 def houses(n: int = 120, seed: int = 0) -> pl.DataFrame:
     """Houses in a few zip codes, some of which begin with zeros."""
     rng = np.random.default_rng(seed)
-    place = rng.integers(0, len(ZIPS), n)
-    size = rng.normal(100 + 20 * place, 10)
+    code = rng.integers(0, len(ZIPS), n)
+    size = rng.normal(100 + 20 * code, 10)
     return pl.DataFrame(
         {
             "id": np.arange(n),
-            "zipcode": [ZIPS[j] for j in place],
+            "zipcode": [ZIPS[j] for j in code],
             "sqft": size,
             "rooms": rng.integers(1, 6, n),
-            "price": 3 * size + 50 * (place % 2) + rng.normal(size=n),
+            "price": 3 * size + 50 * (code % 2) + rng.normal(size=n),
             "note": [f"house {i}" for i in range(n)],
         }
     )
@@ -134,6 +135,51 @@ def test_notes_about_reading_are_printed(sufrep, tmp_path):
     assert "Köln,1.5,2.25\n" in (tmp_path / "out.csv").read_text(encoding="utf-8")
 
 
+def test_notes_and_warnings_come_before_an_error(sufrep, tmp_path, monkeypatch):
+    def failing(*_):
+        warnings.warn("levels are few", UserWarning, stacklevel=1)
+        raise TargetError("This cannot be encoded.", "try another method.")
+
+    monkeypatch.setattr(MeansEncoder, "_represent", failing)
+    path = tmp_path / "orte.csv"
+    path.write_text("ort;preis\nAachen;1,5\nBonn;2,5\n")
+    result = sufrep(f"encode {path} --group ort --method means --out {tmp_path}/out.csv")
+    note, warning, error, _ = result.err.splitlines()
+    assert note == f"sufrep: {path}: commas read as decimal signs in 'preis'"
+    assert warning == "sufrep: warning: levels are few"
+    assert error == "sufrep: This cannot be encoded."
+
+
+@pytest.mark.parametrize("option", ["--out", "--save"])
+def test_the_table_that_is_read_is_never_replaced(sufrep, table, tmp_path, option):
+    before = table.read_bytes()
+    link = tmp_path / "link.csv"
+    link.symlink_to(table)
+    for source, path in ((table, table), (link, table), (table, link), (table, f"{tmp_path}/./houses.csv")):
+        result = sufrep(f"encode {source} --group zipcode --method means {option} {path}")
+        assert result.code == 2
+        assert "is an input, which would be replaced" in result.err
+    assert table.read_bytes() == before
+
+
+def test_the_database_that_is_read_is_never_replaced(sufrep, tmp_path):
+    result = sufrep(f"encode sqlite:{tmp_path}/a.csv#sales --group g --method means --out {tmp_path}/a.csv")
+    assert result.code == 2
+    assert "is an input, which would be replaced" in result.err
+
+
+def test_repeated_columns_count_once(sufrep, table, tmp_path):
+    options = "--group zipcode zipcode --covariates sqft sqft --drop id id --method means"
+    assert sufrep(f"encode {table} {options} --out {tmp_path}/out.csv").code == 0
+
+
+def test_other_separators_are_reported(sufrep, tmp_path):
+    (tmp_path / "spaces.csv").write_text("zip x\na 1\nb 2\n")
+    result = sufrep(f"encode {tmp_path}/spaces.csv --group zip --method means --out {tmp_path}/out.csv")
+    assert result.code == 1
+    assert "Hint: fields must be separated by commas, semicolons, tabs or pipes." in result.err
+
+
 def test_warnings_of_encoders_are_messages(sufrep, table, tmp_path, monkeypatch):
     original = MeansEncoder._represent
 
@@ -165,15 +211,16 @@ def test_warnings_of_encoders_are_messages(sufrep, table, tmp_path, monkeypatch)
         ("--group zipcode --method means --param shrinkge=auto --out o.csv", "did you mean shrinkage?"),
         (
             "--group zipcode --method means --param shrinkage=5 --out o.csv",
-            "'shrinkage' parameter of MeansEn",
+            "Invalid value for --param: The 'shrinkage' parameter of MeansEn",
         ),
         ("--group zipcode --method means --param unseen=error --out o.csv", "unseen is set by --unseen"),
         ("--group zipcode --param estimator=x --out o.csv", "estimator cannot be set on the command line"),
         ("--group zipcode --method means --param shrinkage --out o.csv", "not of the form name=value"),
         (
             "--group zipcode --method means --min-frequency -1 --out o.csv",
-            "'min_frequency' parameter of Mean",
+            "Invalid value for --min-frequency: The 'min_frequency' parameter of Mean",
         ),
+        ("--group zipcode --method means --out o.csv --save ./o.csv", "'o.csv' is also the file of --out"),
         ("--method means --out o.csv", "Missing option '--group'"),
     ],
 )
@@ -243,9 +290,9 @@ def test_tables_that_cannot_be_read_have_code_1_and_a_hint(sufrep, tmp_path, nam
 
 
 def test_an_encoded_table_is_not_encoded_again(sufrep, table, tmp_path):
-    encode = f"encode {{}} --group zipcode --method means --covariates sqft --out {tmp_path}/out.csv"
-    assert sufrep(encode.format(table)).code == 0
-    result = sufrep(encode.format(f"{tmp_path}/out.csv"))
+    encode = "encode {} --group zipcode --method means --covariates sqft --out {}"
+    assert sufrep(encode.format(table, tmp_path / "once.csv")).code == 0
+    result = sufrep(encode.format(tmp_path / "once.csv", tmp_path / "twice.csv"))
     assert result.code == 1
     assert "zipcode_mean_sqft" in result.err
 
@@ -276,6 +323,13 @@ def new(tmp_path):
     return path
 
 
+def test_neither_input_of_apply_is_replaced(sufrep, encoder, new):
+    for path in (encoder, new):
+        result = sufrep(f"apply {encoder} {new} --out {path}")
+        assert result.code == 2
+        assert "is an input, which would be replaced" in result.err
+
+
 def test_new_rows_get_the_values_of_the_python_encoder(sufrep, encoder, new, tmp_path):
     result = sufrep(f"apply {encoder} {new} --out {tmp_path}/out.parquet")
     assert result.code == 0, result.err
@@ -303,7 +357,6 @@ def test_batches_change_nothing(sufrep, encoder, new, tmp_path, monkeypatch):
     sufrep(f"apply {encoder} {new} --out {tmp_path}/whole.parquet")
     monkeypatch.setattr(_encode, "_BATCH", 1)
     result = sufrep(f"apply {encoder} {new} --out {tmp_path}/parts.parquet")
-    assert "apply: 4 of 4, about 0 s left  4 rows\n" in result.err
     assert "2 of them with a new level" in result.out
     frames = [pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("whole", "parts")]
     assert frames[0].equals(frames[1])
@@ -407,7 +460,8 @@ def test_a_damaged_encoder_is_refused_and_nothing_is_written(sufrep, encoder, ne
 def test_a_missing_encoder_suggests_its_neighbour(sufrep, encoder, new, tmp_path):
     result = sufrep(f"apply {tmp_path}/zip.suf {new} --out {tmp_path}/out.csv")
     assert result.code == 1
-    assert f"There is no encoder '{tmp_path}/zip.suf'.\nHint: did you mean '{encoder}'" in result.err
+    assert f"Cannot read '{tmp_path}/zip.suf': No such file or directory.\n" in result.err
+    assert f"Hint: did you mean '{encoder}'?\n" in result.err
 
 
 @pytest.mark.parametrize("name", ["", "nowhere/zip.sufrep"])

@@ -52,7 +52,7 @@ def test_a_log_has_a_line_every_half_minute_and_one_at_the_end(monkeypatch, cloc
         "paper simulations: 3 of 10, about 70 s left  trial 2",
         "paper simulations: 6 of 10, about 40 s left  trial 5",
         "paper simulations: 9 of 10, about 10 s left  trial 8",
-        "paper simulations: 10 of 10, about 0 s left  trial 9",
+        "paper simulations: done in 2 min",
     ]
 
 
@@ -109,14 +109,22 @@ def test_a_bar_without_colours_is_still_a_bar(monkeypatch):
     assert "\x1b[9" not in screen.getvalue()
 
 
-@pytest.mark.usefixtures("clock")
-def test_progress_goes_to_the_error_stream(capsys):
+def test_the_end_of_a_short_job_is_not_reported(monkeypatch, clock):
+    with shown(monkeypatch, force_terminal=False) as (bar, screen):
+        bar.start(1)
+        clock.now += 1
+        bar.advance()
+    assert screen.getvalue() == ""
+
+
+def test_progress_goes_to_the_error_stream(capsys, clock):
     with progress("job") as bar:
         bar.start(1)
+        clock.now += 3
         bar.advance()
     seen = capsys.readouterr()
     assert seen.out == ""
-    assert seen.err == "job: 1 of 1, about 0 s left\n"
+    assert seen.err == "job: done in 3 s\n"
 
 
 @pytest.mark.parametrize("terminal", [True, False])

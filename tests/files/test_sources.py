@@ -239,9 +239,9 @@ def test_damaged_files_are_refused_or_read_but_never_crash(written):
         "from sufrep.errors import TableContentError\n"
         "for path in map(pathlib.Path, sys.argv[1:]):\n"
         "    content = path.read_bytes()\n"
-        "    for place in range(max(0, len(content) - 600), len(content), 10):\n"
+        "    for position in range(max(0, len(content) - 600), len(content), 10):\n"
         "        damaged = bytearray(content)\n"
-        "        damaged[place] ^= 0x55\n"
+        "        damaged[position] ^= 0x55\n"
         "        path.write_bytes(damaged)\n"
         "        try:\n"
         "            open_table(path).read()\n"
@@ -321,11 +321,11 @@ def test_numbers_become_their_digits_and_nulls_stay_null(values, dtype, text):
 def check_code(table: str | Path, text: Sequence[str] = ("zip",), drop: Sequence[str] = ()) -> str:
     """Run the code of a table, and compare its frame with what was read."""
     source = open_table(table, text=text, drop=drop)
-    place: dict[str, Any] = {}
-    exec(source.code, place)
+    namespace: dict[str, Any] = {}
+    exec(source.code, namespace)
     rows = source.read()
-    assert place["table"].schema == rows.schema
-    assert place["table"].equals(rows)
+    assert namespace["table"].schema == rows.schema
+    assert namespace["table"].equals(rows)
     return source.code
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sufrep._files import TableWriter, check_place, check_writable, open_table, write_table
+from sufrep._files import TableWriter, check_path, check_writable, open_table, write_table
 from sufrep.errors import FileEndingError, NotWritableError
 
 ENDINGS = ["csv", "tsv", "parquet", "feather"]
@@ -117,7 +117,7 @@ def test_an_ending_that_cannot_be_written_is_refused(tmp_path):
         check_writable(tmp_path / "out.xlsx")
 
 
-@pytest.mark.parametrize("check", [check_writable, check_place])
+@pytest.mark.parametrize("check", [check_writable, check_path])
 def test_places_are_checked_without_writing(tmp_path, check):
     check(tmp_path / "out.csv")
     check(str(tmp_path / "out.csv"))
@@ -141,4 +141,4 @@ def test_a_folder_without_write_permission_is_reported(tmp_path, monkeypatch):
     with pytest.raises(
         NotWritableError, match=r"Permission denied.\nHint: choose a folder in which you may write"
     ):
-        check_place(tmp_path / "zip.sufrep")
+        check_path(tmp_path / "zip.sufrep")

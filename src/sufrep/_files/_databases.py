@@ -16,7 +16,7 @@ import polars as pl
 
 from sufrep._files._scan import Scan, TemporaryCopy, call_code, dict_code
 from sufrep._files._writing import TableWriter
-from sufrep.errors import MissingDependencyError, TableContentError, TableNotFoundError
+from sufrep.errors import MissingDependencyError, TableContentError, TableNotFoundError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +72,9 @@ def _copy_duckdb(path: Path, table: str, text: Sequence[str], target: Path) -> s
         f"with duckdb.connect({str(path)!r}, read_only=True) as connection:",
         f"    table = connection.sql({query!r}).pl()",
     ]
-    return "\n".join([*lines, *[f"table = table.cast({dict_code(casts)})"] * bool(casts)])
+    if casts:
+        lines.append(f"table = table.cast({dict_code(casts)})")
+    return "\n".join(lines)
 
 
 def _duckdb_column(name: str, dtype: str, as_text: bool) -> str:
@@ -158,10 +160,9 @@ def _chosen(where: str, table: str, tables: Sequence[str]) -> str:
         return tables[0]
     if table in tables:
         return table
-    listed = ", ".join(tables[:10]) + ", …" * (len(tables) > 10)
     what = f"{where!r} has no table {table!r}." if table else f"{where!r} has {len(tables)} tables."
     near = [f"{where}#{name}" for name in get_close_matches(table, tables, n=1)] if table else []
-    hint = f"the tables are {listed}; name one as in {where}#{tables[0]}."
+    hint = f"the tables are {listed(tables, quote=False)}; name one as in {where}#{tables[0]}."
     raise TableNotFoundError(what, near, hint)
 
 

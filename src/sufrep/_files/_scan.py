@@ -80,7 +80,7 @@ def dict_code(items: Sequence[str]) -> str:
     for item in items:
         if lines[-1] and len(lines[-1]) + len(item) + 2 > _WIDTH - 8:
             lines.append("")
-        lines[-1] += f"{' ' * bool(lines[-1])}{item},"
+        lines[-1] += f" {item}," if lines[-1] else f"{item},"
     return "{\n" + "".join(f"        {line}\n" for line in lines) + "    }"
 
 

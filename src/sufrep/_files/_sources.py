@@ -139,6 +139,11 @@ def open_table(source: str | Path, *, text: Sequence[str] = (), drop: Sequence[s
     return TableSource(where, names, scan.n_rows, scan.notes, code, rows, scan.copy)
 
 
+def table_file(source: str) -> Path:
+    """The file of a table, which may be a database; it need not exist."""
+    return Path(_parts(source)[1])
+
+
 def as_text(name: str, dtype: pl.DataType) -> pl.Expr:
     """A column as text: 98178 and 98178.0 are "98178", null and NaN are null."""
     import polars as pl
@@ -178,13 +183,12 @@ def _require(where: str, columns: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _scan(where: str, text: Sequence[str], drop: Sequence[str]) -> Scan:
-    kind, colon, rest = where.partition(":")
-    if colon and kind in DATABASES:
+    kind, name, table = _parts(where)
+    path = _existing(Path(name))
+    if kind:
         from sufrep._files._databases import scan_database
 
-        name, _, table = rest.partition("#")
-        return scan_database(kind, _existing(Path(name)), table, text)
-    path = _existing(Path(where))
+        return scan_database(kind, path, table, text)
     ending = _ending(path)
     if not path.stat().st_size:
         raise TableContentError(where, "is empty: 0 bytes.", "check the step that wrote it.")
@@ -195,6 +199,15 @@ def _scan(where: str, text: Sequence[str], drop: Sequence[str]) -> Scan:
             # The types of columns that are left out do not matter, so they count as text.
             return scan_text(path, (*text, *drop))
     return _scan_binary(path, where, "parquet" if ending in PARQUET_ENDINGS else "ipc")
+
+
+def _parts(where: str) -> tuple[str, str, str]:
+    """The kind of a database, its file and its table; the first and the last are empty for other files."""
+    kind, colon, rest = where.partition(":")
+    if not colon or kind not in DATABASES:
+        return "", where, ""
+    file, _, table = rest.partition("#")
+    return kind, file, table
 
 
 def _scan_binary(path: Path, where: str, kind: Literal["parquet", "ipc"]) -> Scan:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from sufrep._files._scan import Scan, TemporaryCopy, call_code, dict_code, has_pattern
-from sufrep.errors import TableContentError
+from sufrep.errors import TableContentError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -367,7 +367,7 @@ def find_types(rows: pl.LazyFrame, names: Sequence[str], text: Sequence[str], *,
     ]
     zeros = [name for name, kind in decided.items() if kind == "integer" and found[f"{name}\0zeros"]]
     if zeros:
-        notes.append(f"read as numbers, which lose their leading zeros: {_listed(zeros)}")
+        notes.append(f"read as numbers, which lose their leading zeros: {listed(zeros)}")
     return TextTypes(
         n_rows=found["\0rows"],
         n_empty=found["\0empty"],
@@ -433,16 +433,12 @@ def _settle_commas(decided: dict[str, str], fitting: Mapping[str, Sequence[str]]
     if any("comma" not in fitting[name] for name in points):
         for name in commas:
             del decided[name]
-        return [
-            f"read as text, because some columns have decimal points and others commas: {_listed(commas)}"
-        ]
+        return [f"read as text, because some columns have decimal points and others commas: {listed(commas)}"]
     decided.update(dict.fromkeys(points, "comma"))
-    notes = [f"commas read as decimal signs in {_listed(commas)}"]
-    return notes + [f"points read as thousands separators in {_listed(points)}"] * bool(points)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:5])) + f" and {len(names) - 5} more" * (len(names) > 5)
+    notes = [f"commas read as decimal signs in {listed(commas)}"]
+    if points:
+        notes.append(f"points read as thousands separators in {listed(points)}")
+    return notes
 
 
 # The code
@@ -461,7 +457,7 @@ def reading_code(file: TextFile, types: TextTypes, *, has_blanks: bool) -> tuple
         lines = [f"with {opened} as file:", f"    table = {read}"]
     else:
         imports = ()
-        encoding = [f"encoding={file.encoding!r}"] * (file.encoding != "utf-8")
+        encoding = [f"encoding={file.encoding!r}"] if file.encoding != "utf-8" else []
         lines = [f"table = {call_code('pl.read_csv', [repr(file.where), *encoding, *options])}"]
     if has_blanks:
         lines.append("table = table.filter(~pl.all_horizontal(pl.all().is_null()))")

@@ -28,10 +28,10 @@ def check_writable(path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() not in WRITTEN:
         raise FileEndingError(path, WRITTEN, "choose one of these endings.")
-    check_place(path)
+    check_path(path)
 
 
-def check_place(path: str | Path) -> None:
+def check_path(path: str | Path) -> None:
     """Raise if no file can be written to ``path``."""
     path = Path(path)
     if path.is_dir():

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import typer
 
 # Exit codes: 0 success, 1 an error that a message explains, 2 wrong usage (click's), 130 stopped by Ctrl-C.
-FAILED = 1
-STOPPED = 130
+EXIT_FAILED = 1
+EXIT_STOPPED = 130
 
 
 def main() -> None:
@@ -28,16 +28,16 @@ def main() -> None:
             'Hint: pip install "sufrep[cli]"',
             file=sys.stderr,
         )
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
     except SufrepError as error:
         print(f"sufrep: {error}", file=sys.stderr)
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
     except (KeyboardInterrupt, SystemExit) as error:
         # Inside a command typer turns Ctrl-C into this code, without a message.
-        if isinstance(error, SystemExit) and error.code != STOPPED:
+        if isinstance(error, SystemExit) and error.code != EXIT_STOPPED:
             raise
         print("sufrep: stopped", file=sys.stderr)
-        sys.exit(STOPPED)
+        sys.exit(EXIT_STOPPED)
 
 
 def make_app() -> typer.Typer:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from sufrep._files import TableSource
+
+
+def _not_zero(jobs: int) -> int:
+    if not jobs:
+        raise typer.BadParameter("it cannot be 0; 1 runs one job at a time.")
+    return jobs
+
 
 TableArgument = Annotated[
     str,
@@ -27,25 +36,44 @@ TableArgument = Annotated[
 DropOption = Annotated[list[str], typer.Option("--drop", help="Columns to leave out; several may follow.")]
 TextOption = Annotated[
     list[str],
-    typer.Option("--text", help="Further columns to read as text, such as numbers with leading zeros."),
+    typer.Option(
+        "--text",
+        help="Further columns to read as text, such as numbers with leading zeros; several may follow.",
+    ),
+]
+JobsOption = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        callback=_not_zero,
+        help="Jobs to run in parallel, each with one method on one split; -1 uses all cores.",
+    ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRoles:
-    """The columns that the options name."""
+    """The columns that the options name, each once."""
 
     group: tuple[str, ...]
     target: str | None
     covariates: tuple[str, ...]
     drop: tuple[str, ...]
 
+    @classmethod
+    def from_options(
+        cls, group: Sequence[str], target: str | None, covariates: Sequence[str], drop: Sequence[str]
+    ) -> Self:
+        """The roles, without repeated names; raise if a column has two roles."""
+        roles = cls(_unique(group), target, _unique(covariates), _unique(drop))
+        roles._check()
+        return roles
+
     def used(self) -> list[str]:
         """Every column that is named and not dropped."""
         return [*self.group, *([self.target] if self.target else []), *self.covariates]
 
-    def check(self) -> None:
-        """Raise if a column has two roles."""
+    def _check(self) -> None:
         named = {"--group": self.group, "--covariates": self.covariates, "--drop": self.drop}
         for option, columns in named.items():
             if self.target in columns:
@@ -57,6 +85,37 @@ class ColumnRoles:
         both = set(self.covariates).intersection(self.drop)
         if both:
             raise usage_error(f"{min(both)!r} is also in --covariates.", "--drop")
+
+
+def _unique(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+# Files to write
+
+
+def check_outputs(inputs: Sequence[Path], outputs: Mapping[str, Path | None]) -> None:
+    """Raise if an option names a file that the command reads, or the file of another option."""
+    seen: dict[str, Path] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if any(_is_same_file(path, read) for read in inputs):
+            raise usage_error(
+                f"{str(path)!r} is an input, which would be replaced; name another file.", option
+            )
+        for earlier, other in seen.items():
+            if _is_same_file(path, other):
+                raise usage_error(f"{str(path)!r} is also the file of {earlier}; name another file.", option)
+        seen[option] = path
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Whether two paths lead to the same file, which need not exist yet."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(other)
 
 
 # Messages
@@ -75,12 +134,14 @@ def report_notes(source: TableSource) -> None:
 
 @contextmanager
 def report_warnings() -> Iterator[None]:
-    """Print each warning once, without the line of code that it comes from."""
+    """Print each warning once, without the line of code that it comes from; also before an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        message(f"warning: {text}")
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(warning.message) for warning in caught):
+                message(f"warning: {text}")
 
 
 def usage_error(text: str, option: str) -> typer.BadParameter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from enum import StrEnum
 from math import isnan
 from pathlib import Path
@@ -13,12 +14,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sufrep.cli import FAILED
+from sufrep.cli import EXIT_FAILED
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
+    JobsOption,
     TableArgument,
     TextOption,
+    check_outputs,
     message,
     report_notes,
     report_warnings,
@@ -44,13 +47,13 @@ class Task(StrEnum):
 _WIDTH = 120
 _SHOWN = 12
 # For tables that also hold text or dates, which an encoder alone passes through.
-_SAVED = " (uses the numeric columns only; the code in the report also handles text and dates)"
+_NUMERIC_ONLY_NOTE = " (uses the numeric columns only; the code in the report also handles text and dates)"
 
 MethodsOption = Annotated[
     list[str],
     typer.Option(
         "--methods",
-        help="Encoders by name, target_encoder (scikit-learn's), drop; by default all. Several may follow.",
+        help="Encoders by name, target_encoder (scikit-learn's), drop; by default all; several may follow.",
         show_default=False,
     ),
 ]
@@ -58,7 +61,6 @@ ModelsOption = Annotated[
     list[str], typer.Option("--models", help="forest, xgboost, boosting, linear; several may follow.")
 ]
 FoldsOption = Annotated[int, typer.Option("--folds", min=2, help="Folds of the cross-validation.")]
-JobsOption = Annotated[int, typer.Option("--jobs", help="Splits to run in parallel; -1 uses all cores.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 HtmlOption = Annotated[
     Path | None,
@@ -93,7 +95,7 @@ def compare(
         bool, typer.Option("--new-levels", help="Test on levels that are not in the training folds.")
     ] = False,
     task: Annotated[
-        Task, typer.Option("--task", help="Kind of the target, if detected wrongly.")
+        Task, typer.Option("--task", help="Kind of the target; by default it is detected.")
     ] = Task.auto,
     scoring: Annotated[
         str | None, typer.Option("--scoring", help="A scorer of scikit-learn, such as r2 or roc_auc.")
@@ -101,7 +103,7 @@ def compare(
     covariates: Annotated[
         list[str],
         typer.Option(
-            "--covariates", help="Columns to use next to the group; by default all. Several may follow."
+            "--covariates", help="Columns to use next to the group; by default all; several may follow."
         ),
     ] = [],
     drop: DropOption = [],
@@ -121,14 +123,16 @@ def compare(
 
     Example: sufrep compare houses.csv --target price --group zipcode --html report.html
     """
-    roles = ColumnRoles(tuple(dict.fromkeys(group)), target, tuple(covariates), tuple(drop))
-    roles.check()
+    roles = ColumnRoles.from_options(group, target, covariates, drop)
+    from sufrep._files import open_table, table_file
+
+    check_outputs([table_file(table)], {"--html": html, "--save": save})
     _check_names(methods, models, scoring)
-    _check_places(html, save)
-    from sufrep._files import open_table
+    _check_paths(html, save)
 
     with waiting("reading the table"):
-        source = open_table(table, text=(*roles.group, *text), drop=drop)
+        source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
+        report_notes(source)
         source.require(roles.used())
         rows = source.read(sample, seed)
     if roles.covariates:
@@ -147,7 +151,9 @@ def compare(
         n_jobs=jobs,
         random_state=seed,
     )
-    report_notes(source)
+    if rows.height < source.n_rows:
+        note = f"A random sample of {rows.height:,} of {source.n_rows:,} rows."
+        found = replace(found, notes=(note, *found.notes))
     _finish(found, html, save, _loading_code(source, roles), as_json=as_json)
 
 
@@ -166,7 +172,7 @@ def demo(
 
     from sufrep import simulate
 
-    _check_places(html, None)
+    _check_paths(html, None)
     setup = {"n": 3_000, "n_latent": 5, "levels_per_latent": 20, "seed": seed}
     drawn = simulate("latent_linear", **setup)
     X = pl.DataFrame(drawn.columns())
@@ -198,17 +204,17 @@ def _check_names(methods: list[str], models: list[str], scoring: str | None) -> 
             raise usage_error(str(error), option) from error
 
 
-def _check_places(html: Path | None, save: Path | None) -> None:
+def _check_paths(html: Path | None, save: Path | None) -> None:
     """Raise for files that cannot be written, before the long computation."""
     from sufrep._charts import load_altair, require_renderer
-    from sufrep._files import check_place
+    from sufrep._files import check_path
 
     if html is not None:
         load_altair()
         require_renderer("The report")
     for path in (html, save):
         if path is not None:
-            check_place(path)
+            check_path(path)
 
 
 def _run(X: Any, y: Any, **parameters: Any) -> Comparison:
@@ -226,7 +232,7 @@ def _run(X: Any, y: Any, **parameters: Any) -> Comparison:
 
 
 def _loading_code(source: TableSource, roles: ColumnRoles) -> str:
-    """Code that defines X and y as they were compared, for the report."""
+    """Code for the report that defines X and y as they were compared, but with all rows, not a sample."""
     if roles.covariates:
         X = f"table.select({[*roles.group, *roles.covariates]!r})"
     else:
@@ -250,9 +256,10 @@ def _finish(
         if save is not None:
             with waiting("fitting the encoder on all rows"):
                 found.fit_encoder().save(save)
-            message(f"encoder: {save}{_SAVED * (not found.plan.data.all_numeric)}")
+            note = "" if found.plan.data.all_numeric else _NUMERIC_ONLY_NOTE
+            message(f"encoder: {save}{note}")
     if found.summaries[0].failed:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _print(found: Comparison) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep.cli._encode import EncoderArgument, load_encoder
+from sufrep.cli._encode import EncoderArgument, read_encoder
+from sufrep.errors import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def describe(
 
     Example: sufrep describe zip.sufrep
     """
-    fitted = load_encoder(encoder)
+    fitted = read_encoder(encoder)
     if as_json:
         typer.echo(json.dumps(description(fitted), indent=2, ensure_ascii=False, allow_nan=False))
     else:
@@ -39,13 +40,20 @@ def describe(
 
 def description(encoder: GroupEncoder) -> dict[str, Any]:
     """The description, in types that JSON has."""
+    from sufrep.encoders._registry import method_of
+
     layout = encoder.layout_
     names = encoder.get_feature_names_out().tolist()
     described = {
         "encoder": type(encoder).__name__,
-        "method": _method(encoder),
+        "method": method_of(encoder),
         "groups": [_group(name, table) for name, table in encoder.representations_.items()],
-        "covariates": [covariate.name(layout.names) for covariate in encoder.covariates_],
+        # The target, too, may describe the levels; it has no position.
+        "covariates": [
+            covariate.name(layout.names)
+            for covariate in encoder.covariates_
+            if covariate.position is not None
+        ],
         "columns_needed": list(layout.names),
         "columns_made": names[len(layout.kept) :],
         "parameters": _changed_parameters(encoder),
@@ -86,18 +94,6 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
-def _method(encoder: GroupEncoder) -> str | None:
-    """The name of the most specific method that creates such an encoder."""
-    from sufrep.encoders._registry import METHODS
-
-    fitting = {
-        method: len(fixed)
-        for method, (kind, fixed) in METHODS.items()
-        if kind is type(encoder) and all(getattr(encoder, key) == value for key, value in fixed.items())
-    }
-    return max(fitting, key=fitting.__getitem__, default=None)
-
-
 def _changed_parameters(encoder: GroupEncoder) -> dict[str, Any]:
     defaults = {
         name: parameter.default for name, parameter in inspect.signature(type(encoder)).parameters.items()
@@ -117,10 +113,10 @@ def _lines(described: dict[str, Any]) -> list[str]:
         f"  group         {group['name']}: {group['n_levels']:,} level(s), {group['n_rows']:,} row(s)"
         for group in described["groups"]
     ]
-    lines.append(f"  covariates    {_listed(described['covariates'])}")
+    lines.append(f"  covariates    {listed(described['covariates'], quote=False) or 'none'}")
     if "target_type" in described:
         lines.append(f"  target        {described['target_type']}")
-    lines.append(f"  new columns   {_listed(described['columns_made'])}")
+    lines.append(f"  new columns   {listed(described['columns_made'], quote=False) or 'none'}")
     changed = [f"{name}={value!r}" for name, value in described["parameters"].items()]
     lines.append(f"  parameters    {', '.join(changed) or 'defaults'}")
     if "report" in described:
@@ -155,7 +151,7 @@ def _level_lines(group: dict[str, Any]) -> list[str]:
         for entry in first
     ]
     title = f"{group['name']}: {len(first)} of {group['n_levels']:,} level(s)"
-    title += f", {len(shown)} of {len(group['columns']):,} columns" * bool(more)
+    title += f", {len(shown)} of {len(group['columns']):,} columns" if more else ""
     return [title, *_aligned((group["name"], "rows", *shown), rows)]
 
 
@@ -165,8 +161,3 @@ def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in (header, *rows)
     ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:8]) + f" and {len(names) - 8} more" * (len(names) > 8)
-    return shown or "none"

@@ -16,12 +16,14 @@ from sufrep.cli._arguments import (
     DropOption,
     TableArgument,
     TextOption,
+    check_outputs,
     message,
     report_notes,
     report_warnings,
     usage_error,
 )
 from sufrep.cli._progress import progress
+from sufrep.errors import listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,7 +89,10 @@ def encode(
     ] = None,
     covariates: Annotated[
         list[str],
-        typer.Option("--covariates", help="Numeric columns that describe the levels; by default all."),
+        typer.Option(
+            "--covariates",
+            help="Numeric columns that describe the levels; by default all; several may follow.",
+        ),
     ] = [],
     drop: DropOption = [],
     text: TextOption = [],
@@ -108,10 +113,13 @@ def encode(
     ] = None,
     param: Annotated[
         list[str],
-        typer.Option("--param", help="Further parameters of the encoder, as in --param n_components=3."),
+        typer.Option(
+            "--param",
+            help="Further parameters of the encoder, as in --param n_components=3; several may follow.",
+        ),
     ] = [],
 ) -> None:
-    """Encode a column, and save the encoder.
+    """Encode a column of a table.
 
     The new table has all columns of the old one, including the group columns and the target, followed by the
     new ones. If the target is used, the encoding is cross-fitted: each row gets values that were learnt from
@@ -120,44 +128,44 @@ def encode(
 
     Example: sufrep encode houses.csv --group zipcode --target price --out train.parquet --save zip.sufrep
     """
-    roles = ColumnRoles(tuple(dict.fromkeys(group)), target, tuple(covariates), tuple(drop))
-    roles.check()
+    roles = ColumnRoles.from_options(group, target, covariates, drop)
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
+    from sufrep._files import check_path, check_writable, open_table, table_file, write_table
+
+    check_outputs([table_file(table)], {"--out": out, "--save": save})
     parameters: dict[str, Any] = {
         "unseen": unseen.value,
         "missing": missing.value,
         "min_frequency": _count(min_frequency),
     }
     parameters |= parse_parameters(param)
-    from sufrep._files import check_place, check_writable, open_table, write_table
-
     encoder = build_encoder(method, roles, parameters, seed)
     if out is not None:
         check_writable(out)
     if save is not None:
-        check_place(save)
+        check_path(save)
     with progress("encode") as bar:
         bar.start(3)
-        source = open_table(table, text=(*roles.group, *text), drop=drop)
+        source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
+        report_notes(source)
         source.require(roles.used())
         rows = source.read()
         bar.advance("read")
         with report_warnings():
-            encoded = fit_encode(encoder, rows, roles, source.where)
+            encoded = encode_rows(encoder, rows, roles, source.where)
         bar.advance("fitted")
         if out is not None:
             write_table(encoded, out)
         if save is not None:
             encoder.set_output(transform="default").save(save)
         bar.advance("written")
-    report_notes(source)
     typer.echo(_summary(encoder, source, out, save))
 
 
 def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
     """The encoder, not yet fitted; raise if it does not have one of the parameters."""
-    from sufrep._sklearn import InvalidParameterError
+    from sufrep._sklearn import InvalidParameterError as SklearnParameterError
     from sufrep.encoders import make_encoder
 
     plain = make_encoder(method)
@@ -176,8 +184,9 @@ def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], s
     encoder = make_encoder(method, group, **parameters)
     try:
         encoder._validate_params()
-    except InvalidParameterError as error:
-        raise usage_error(str(error), "--param") from error
+    except SklearnParameterError as error:
+        wrong = [option for name, option in _OPTIONS.items() if f"{name!r} parameter" in str(error)]
+        raise usage_error(str(error), wrong[0] if wrong else "--param") from error
     if encoder.__sklearn_tags__().target_tags.required and roles.target is None:
         raise usage_error(f"{method} learns from the target; name its column.", "--target")
     return encoder
@@ -217,7 +226,7 @@ def _count(number: float | None) -> int | float | None:
     return int(number) if number is not None and number.is_integer() else number
 
 
-def fit_encode(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, where: str) -> pl.DataFrame:
+def encode_rows(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, where: str) -> pl.DataFrame:
     """Fit the encoder; return the rows with the new columns after the others."""
     X = rows.drop(roles.target) if roles.target else rows
     y = rows[roles.target] if roles.target else None
@@ -231,7 +240,7 @@ def with_new_columns(rows: pl.DataFrame, new: pl.DataFrame, where: str) -> pl.Da
 
     clashing = [name for name in new.columns if name in rows.columns]
     if clashing:
-        what = f"already has columns that the encoder would add: {', '.join(map(repr, clashing[:3]))}."
+        what = f"already has columns that the encoder would add: {listed(clashing, 3)}."
         raise TableContentError(where, what, "leave them out with --drop, or rename them.")
     return rows.hstack(new)
 
@@ -246,8 +255,8 @@ def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save:
     chosen = getattr(encoder, "chosen_", None)
     if chosen is not None:
         lines.append(f"chosen: {' + '.join(chosen) or 'none, because the column does not help'}")
-    shown = ", ".join(names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
-    lines.append(f"{len(names)} new column(s){': ' * bool(names)}{shown}")
+    shown = f": {listed(names, 5, quote=False)}" if names else ""
+    lines.append(f"{len(names)} new column(s){shown}")
     lines += [f"table: {out}"] if out is not None else []
     lines += [f"encoder: {save}"] if save is not None else []
     return "\n".join(lines)
@@ -275,42 +284,45 @@ def apply(
 
     Example: sufrep apply zip.sufrep new.csv --out new.parquet
     """
-    from sufrep._files import TableWriter, check_writable, open_table
+    from sufrep._files import TableWriter, check_writable, open_table, table_file
 
-    fitted = load_encoder(encoder)
+    check_outputs([encoder, table_file(table)], {"--out": out})
+    fitted = read_encoder(encoder)
     needed = needed_columns(encoder, fitted)
     check_writable(out)
     left_out = [name for name in drop if name not in needed]
     source = open_table(table, text=(*text_groups(fitted), *text), drop=left_out)
+    report_notes(source)
     source.require(needed)
     n_rows, counter = 0, UnseenCounter(fitted)
     with progress("apply") as bar, TableWriter(out) as writer:
         bar.start(-(-source.n_rows // _BATCH))
         for batch in source.batches(_BATCH):
-            rows = batch.drop(drop, strict=False)
+            rows = batch.drop(dict.fromkeys(drop), strict=False)
             writer.write(with_new_columns(rows, counter.transform(batch.select(needed)), source.where))
             n_rows += rows.height
             bar.advance(f"{n_rows:,} rows")
-    report_notes(source)
     counter.warn()
     typer.echo(f"{n_rows:,} row(s) in {out}; {counter.n_unseen:,} of them with a new level")
 
 
-def load_encoder(path: Path) -> GroupEncoder:
+def read_encoder(path: Path) -> GroupEncoder:
     """Read an encoder; if there is none, suggest a file with a similar name."""
     from sufrep import load
-    from sufrep.errors import EncoderFileError, TableNotFoundError
+    from sufrep.errors import EncoderFileError
 
-    if not path.exists() and path.parent.is_dir():
-        near = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=2)
-        shown = [str(path.parent / name) for name in near]
-        hint = "" if near else "save one with `sufrep encode … --save`."
-        raise TableNotFoundError(f"There is no encoder {str(path)!r}.", shown, hint)
     try:
         return load(path)
     except OSError as error:
-        what = f"{error.strerror or error}."
-        raise EncoderFileError(path, what, "name a file written with --save.") from error
+        hint = "name a file written with --save."
+        if isinstance(error, FileNotFoundError) and path.parent.is_dir():
+            near = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=2)
+            hint = (
+                f"did you mean {' or '.join(repr(str(path.parent / name)) for name in near)}?"
+                if near
+                else hint
+            )
+        raise EncoderFileError(path, f"{error.strerror or error}.", hint) from error
 
 
 def needed_columns(path: Path, encoder: GroupEncoder) -> list[str]:
@@ -330,8 +342,8 @@ def text_groups(encoder: GroupEncoder) -> list[str]:
     """The group columns whose levels are text; an encoder fitted in Python may have numbers as levels."""
     found = []
     for columns, table in zip(encoder.layout_.groups, encoder.representations_.values(), strict=True):
-        for place, column in enumerate(columns):
-            levels = [level[place] if len(columns) > 1 else level for level in table.levels.tolist()]
+        for position, column in enumerate(columns):
+            levels = [level[position] if len(columns) > 1 else level for level in table.levels.tolist()]
             if all(isinstance(level, str) for level in levels if level is not None):
                 found.append(encoder.layout_.names[column])
     return found
@@ -342,7 +354,7 @@ class UnseenCounter:
 
     def __init__(self, encoder: GroupEncoder) -> None:
         self._encoder = encoder.set_output(transform="polars")
-        self.n_rows = self.n_unseen = 0
+        self.n_unseen = 0
         self._known = dict.fromkeys(encoder.representations_, 0)
 
     def transform(self, X: pl.DataFrame) -> pl.DataFrame:
@@ -358,7 +370,6 @@ class UnseenCounter:
         masks = self._unseen(X)
         for name, mask in masks.items():
             self._known[name] += int((~mask).sum())
-        self.n_rows += X.height
         self.n_unseen += int(np.any([*masks.values()], axis=0).sum()) if masks else 0
         new: pl.DataFrame = encoded[:, len(self._encoder.layout_.kept) :]
         return new

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from sufrep.cli._arguments import SeveralValues
+from sufrep.cli._arguments import JobsOption, SeveralValues
 from sufrep.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -38,12 +38,6 @@ class Style(StrEnum):
     latex = "latex"
 
 
-def _not_zero(jobs: int) -> int:
-    if not jobs:
-        raise typer.BadParameter("it cannot be 0; 1 runs one trial at a time.")
-    return jobs
-
-
 DEFAULT_STORE = Path("paper_results")
 # As in the plans, which are imported only by commands that need them.
 _BENCHMARK_MODELS = ["xgboost", "xgboost_native", "lightgbm_native", "catboost_native", "gpboost"]
@@ -57,7 +51,7 @@ ModelsOption = Annotated[
         "--models",
         help="forest (honest, econml), sklearn_forest, xgboost; and models that handle the levels "
         "themselves, without a method: latent_state_regressor, xgboost_native, lightgbm_native, "
-        "catboost_native, gpboost. Several may follow.",
+        "catboost_native, gpboost; several may follow.",
     ),
 ]
 MethodsOption = Annotated[
@@ -65,7 +59,8 @@ MethodsOption = Annotated[
     typer.Option(
         "--methods",
         help="Names of encoders, including those of other packages (target_encoder, james_stein, "
-        "catboost_encoder, glmm), and drop; simulations also have oracle and bayes. By default all.",
+        "catboost_encoder, glmm), and drop; simulations also have oracle and bayes; several may follow. By "
+        "default those that the experiment compares.",
     ),
 ]
 DatasetsOption = Annotated[
@@ -73,7 +68,7 @@ DatasetsOption = Annotated[
     typer.Option(
         "--datasets",
         help="pakistan, ames, ames_full, king_county of the paper; orange_juice, county_murders, insteval, "
-        "nycflights. By default all of the experiment.",
+        "nycflights; several may follow. By default all of the experiment.",
     ),
 ]
 DataDirOption = Annotated[
@@ -82,10 +77,6 @@ DataDirOption = Annotated[
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")]
 FirstSeedOption = Annotated[int, typer.Option("--first-seed", min=0, help="The first seed.")]
 TreesOption = Annotated[int, typer.Option("--trees", min=4, help="Trees of a forest.")]
-JobsOption = Annotated[
-    int,
-    typer.Option("--jobs", callback=_not_zero, help="Trials to run in parallel; -1 uses all cores."),
-]
 BackendOption = Annotated[Backend, typer.Option("--backend", help="Processes, or a Dask cluster.")]
 SchedulerOption = Annotated[str | None, typer.Option("--scheduler", help="Address of the Dask cluster.")]
 BugOption = Annotated[
@@ -97,11 +88,13 @@ BugOption = Annotated[
 @app.command(cls=SeveralValues)
 def simulations(
     setups: Annotated[list[str], typer.Option("--setups", help="Setups; several may follow.")] = _SETUPS,
-    latent: Annotated[list[int], typer.Option("--latent", help="Hidden states, as in --latent 2 10.")] = [
+    latent: Annotated[list[int], typer.Option("--latent", help="Hidden states; several may follow.")] = [
         2,
         10,
     ],
-    levels: Annotated[list[int], typer.Option("--levels", help="Levels of each hidden state.")] = [50, 100],
+    levels: Annotated[
+        list[int], typer.Option("--levels", help="Levels of each hidden state; several may follow.")
+    ] = [50, 100],
     models: ModelsOption = ["xgboost"],
     methods: MethodsOption = None,
     seeds: SeedsOption = 20,
@@ -202,7 +195,10 @@ def figures(
     out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path("paper_figures"),
     methods: Annotated[
         list[str] | None,
-        typer.Option("--methods", help="Methods to show; by default the paper's and the references."),
+        typer.Option(
+            "--methods",
+            help="Methods to show; several may follow. By default the paper's and the references.",
+        ),
     ] = None,
 ) -> None:
     """Draw the paper's figures from a store, next to the published bars, as PNG, SVG and interactive HTML.

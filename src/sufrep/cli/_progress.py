@@ -1,4 +1,4 @@
-"""Progress of a command: a bar in a terminal, a line every half minute elsewhere."""
+"""Progress of a command: a bar in a terminal; elsewhere a line every half minute, and one at the end."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def waiting(what: str) -> Iterator[None]:
     started = monotonic()
     yield
     if monotonic() - started > _LONG:
-        line = f"{what}: done in {monotonic() - started:.0f} s"
+        line = f"{what}: done in {_minutes(monotonic() - started)}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -94,11 +94,16 @@ class _Log:
     def advance(self, note: str = "") -> None:
         self._done += 1
         now = monotonic()
-        if now - self._last < _PERIOD and self._done < self._n_steps:
-            return
-        self._last = now
-        left = (now - self._started) / self._done * (self._n_steps - self._done)
-        line = f"{self._what}: {self._done} of {self._n_steps}, about {_minutes(left)} left  {note}"
+        elapsed = now - self._started
+        if self._done >= self._n_steps:
+            if elapsed > _LONG:
+                self._print(f"{self._what}: done in {_minutes(elapsed)}")
+        elif now - self._last >= _PERIOD:
+            self._last = now
+            left = max(1.0, elapsed / self._done * (self._n_steps - self._done))
+            self._print(f"{self._what}: {self._done} of {self._n_steps}, about {_minutes(left)} left  {note}")
+
+    def _print(self, line: str) -> None:
         self._console.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import narwhals as nw
 import numpy as np
 
 from sufrep.datasets._dataset import Dataset
-from sufrep.datasets._sources import DatasetSource, Folder, Place, open_source, parse_number
+from sufrep.datasets._sources import FIGURE, DataFile, Folder, Source, open_raw_table
 from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -22,19 +22,25 @@ if TYPE_CHECKING:
 Part: TypeAlias = Literal["kaggle", "full"]
 
 _AUTHORS = "the public repository of the paper's authors (github.com/grf-labs/sufrep)"
-_PAKISTAN = DatasetSource("pakistan.csv", _AUTHORS)
-_KING_COUNTY = DatasetSource("king_county.csv", f"{_AUTHORS}, or from OpenML (source='openml')", openml=42092)
-_AMES: dict[Part, DatasetSource] = {
-    "kaggle": DatasetSource("ames_kaggle.csv", f"{_AUTHORS}, or from OpenML (source='openml')", openml=42165),
-    "full": DatasetSource("ames_full.csv", "the R package AmesHousing (ames_raw, _ for blanks in names)"),
-}
-_ORANGE_JUICE = DatasetSource(
-    "orange_juice.parquet", "the R package bayesm (orangeJuice, with yx and storedemo joined)"
+_PAKISTAN = DataFile("pakistan.csv", _AUTHORS, "City")
+_KING_COUNTY = DataFile(
+    "king_county.csv", f"{_AUTHORS}, or from OpenML (source='openml')", "zipcode", openml=42092
 )
-_COUNTY_MURDERS = DatasetSource("countymurders.csv", "the R package wooldridge (countymurders)")
-_INSTEVAL = DatasetSource("insteval.csv", "the R package lme4 (InstEval)")
-_NYCFLIGHTS = DatasetSource(
-    "nycflights.parquet", "the R package nycflights13 (flights, with weather and planes joined)"
+_AMES: dict[Part, DataFile] = {
+    "kaggle": DataFile(
+        "ames_kaggle.csv", f"{_AUTHORS}, or from OpenML (source='openml')", "Neighborhood", openml=42165
+    ),
+    "full": DataFile(
+        "ames_full.csv", "the R package AmesHousing (ames_raw, _ for blanks in names)", "Neighborhood"
+    ),
+}
+_ORANGE_JUICE = DataFile(
+    "orange_juice.parquet", "the R package bayesm (orangeJuice, with yx and storedemo joined)", "store_brand"
+)
+_COUNTY_MURDERS = DataFile("countymurders.csv", "the R package wooldridge (countymurders)", "countyid")
+_INSTEVAL = DataFile("insteval.csv", "the R package lme4 (InstEval)", "d")
+_NYCFLIGHTS = DataFile(
+    "nycflights.parquet", "the R package nycflights13 (flights, with weather and planes joined)", "tailnum"
 )
 
 _PAKISTAN_COVARIATES = (
@@ -108,19 +114,18 @@ def load_pakistan(data_dir: Folder = None) -> Dataset:
     Dataset
         Group ``City``, target ``Education score``.
     """
-    table = open_source(_PAKISTAN, data_dir)
+    table = open_raw_table(_PAKISTAN, data_dir)
     used = ("Education score", "City", *_PAKISTAN_COVARIATES)
     table.require(used)
-    rows = zip(*map(table.texts, used), strict=True)
-    table = table.filter([None not in row and "Tor Ghar" not in row for row in rows])
+    table = table.filter(*(~nw.col(name).is_null() for name in used), nw.col("City") != "Tor Ghar")
     covariates = {
-        name: table.numbers(name, parse=_parse_figure) for name in table.names if name in _PAKISTAN_COVARIATES
+        name: table.numbers(name, pattern=FIGURE) for name in table.names if name in _PAKISTAN_COVARIATES
     }
-    y = table.numbers("Education score", parse=_parse_figure)
+    y = table.numbers("Education score", pattern=FIGURE)
     return _assemble("pakistan", table, "City", "Education score", covariates, y)
 
 
-def load_king_county(data_dir: Folder = None, *, source: Place = "folder") -> Dataset:
+def load_king_county(data_dir: Folder = None, *, source: Source = "folder") -> Dataset:
     """House sales in King County: 21,613 rows, 70 zip codes, 17 covariates; the target is the price.
 
     Every column is used except id and date. Zip codes are text; latitude and longitude are covariates.
@@ -138,13 +143,13 @@ def load_king_county(data_dir: Folder = None, *, source: Place = "folder") -> Da
     Dataset
         Group ``zipcode``, target ``price``.
     """
-    table = open_source(_KING_COUNTY, data_dir, source)
+    table = open_raw_table(_KING_COUNTY, data_dir, source)
     table.require(("price", "zipcode", *_KING_COUNTY_COVARIATES))
     covariates = {name: table.numbers(name) for name in table.names if name in _KING_COUNTY_COVARIATES}
     return _assemble("king_county", table, "zipcode", "price", covariates, table.numbers("price"))
 
 
-def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Place = "folder") -> Dataset:
+def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Source = "folder") -> Dataset:
     r"""House sales in Ames, Iowa: the part that the authors used, or the full data that the paper names.
 
     Text columns other than the neighbourhood become codes 1, 2, … in sorted order of their levels (by code
@@ -191,13 +196,13 @@ def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Place =
     """
     if part not in _AMES:
         raise InvalidParameterError("part", part, "'kaggle' or 'full'")
-    table = open_source(_AMES[part], data_dir, source)
+    table = open_raw_table(_AMES[part], data_dir, source)
     dropped, numbering = _AMES_DROPPED[part], _AMES_NUMBERING[part]
     # A column to be dropped would become a covariate under another name, so it must be there
     # (test_a_column_to_be_dropped_must_be_there). scikit-learn may remove OpenML's row numbers itself.
     table.require(("Neighborhood", "SalePrice", *dropped, *(numbering if source == "folder" else ())))
     if part == "kaggle":
-        table = table.filter([text != "Blueste" for text in table.texts("Neighborhood")])
+        table = table.filter(nw.col("Neighborhood").is_null() | (nw.col("Neighborhood") != "Blueste"))
     others = {"Neighborhood", "SalePrice", *dropped, *numbering}
     covariates = {
         name: table.numbers(name, missing=0.0) if table.is_numeric(name) else table.codes(name, missing=0.0)
@@ -231,7 +236,7 @@ def load_orange_juice(data_dir: Folder = None) -> Dataset:
     Dataset
         Group ``store_brand``, target ``logmove``, the logarithm of the units sold.
     """
-    table = open_source(_ORANGE_JUICE, data_dir)
+    table = open_raw_table(_ORANGE_JUICE, data_dir)
     others = ("store_brand", "logmove", *_ORANGE_JUICE_DROPPED)
     table.require(others)
     covariates = {name: table.numbers(name) for name in table.names if name not in others}
@@ -256,7 +261,7 @@ def load_county_murders(data_dir: Folder = None) -> Dataset:
     Dataset
         Group ``countyid``, target ``log1p murdrate``, log(1 + murders per 10,000 people).
     """
-    table = open_source(_COUNTY_MURDERS, data_dir)
+    table = open_raw_table(_COUNTY_MURDERS, data_dir)
     others = ("countyid", "murdrate", *_COUNTY_MURDERS_DROPPED)
     table.require(others)
     covariates = {name: table.numbers(name, missing=math.nan) for name in table.names if name not in others}
@@ -296,7 +301,7 @@ def load_insteval(data_dir: Folder = None) -> Dataset:
     >>> data.labels, data.y
     (array(['1002', '1050'], dtype='<U4'), array([5., 2.]))
     """
-    table = open_source(_INSTEVAL, data_dir)
+    table = open_raw_table(_INSTEVAL, data_dir)
     table.require(("d", "y", *_INSTEVAL_COVARIATES))
     covariates = {name: table.numbers(name) for name in table.names if name in _INSTEVAL_COVARIATES}
     return _assemble("insteval", table, "d", "y", covariates, table.numbers("y"))
@@ -322,7 +327,7 @@ def load_nycflights(data_dir: Folder = None) -> Dataset:
     Dataset
         Group ``tailnum``, target ``slog arr_delay``, sign(v)·log(1 + abs(v)) of v minutes.
     """
-    table = open_source(_NYCFLIGHTS, data_dir)
+    table = open_raw_table(_NYCFLIGHTS, data_dir)
     others = ("tailnum", "arr_delay", *_NYCFLIGHTS_DROPPED)
     table.require((*others, *_NYCFLIGHTS_TEXT))
     covariates = {
@@ -377,8 +382,3 @@ def _assemble(
     for j, column in enumerate(covariates.values()):
         X[:, j] = column
     return Dataset(name, group, target, tuple(covariates), X, table.labels(group), y)
-
-
-def _parse_figure(text: str) -> float | None:
-    """A number with percent sign and thousands separators: "5,379.0", "54.77%"."""
-    return parse_number(re.sub(r",(?=\d{3}(\D|$))", "", text).removesuffix("%"))

@@ -1,7 +1,7 @@
 """Where the raw tables come from (a folder of the user, or OpenML), and how their columns are read.
 
-Polars reads the files, or pandas where polars is not installed. All columns of a CSV file are read as text
-and parsed here, so that both libraries give the same values.
+Polars reads the files, or pandas where polars is not installed, and finds the types of CSV columns. Only the
+group column of a CSV file is always text, so that "01234" stays "01234".
 """
 
 from __future__ import annotations
@@ -26,61 +26,67 @@ from sufrep.errors import (
     InvalidParameterError,
     MissingDependencyError,
     MissingPandasError,
+    listed,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
 
     from sufrep._arrays import Array, Floats
 
 Folder: TypeAlias = str | os.PathLike[str] | None
-Place: TypeAlias = Literal["folder", "openml"]
+Source: TypeAlias = Literal["folder", "openml"]
 
 # The environment variable that names the folder when no argument does.
 VARIABLE = "SUFREP_DATA"
-# Spellings of a missing value. The Kaggle part of Ames also writes "NA" for 'has none'.
-_MISSING = ("", "NA")
+# Spellings of a missing value in CSV files. The Kaggle part of Ames also writes "NA" for 'has none'.
+_MISSING = ["", "NA"]
+# Text that is a number: 5379.0; and text with percent signs and thousands separators: 5,379.0 and 54.77%.
+NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$"
+FIGURE = r"^[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d*)?%?$"
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSource:
-    """The file of a data set, a description of where to get it, and its number on OpenML, if any."""
+class DataFile:
+    """The file of a data set.
 
-    file: str
+    Attributes
+    ----------
+    name : str
+    origin : str
+        Description of where to get it.
+    group : str
+        The group column.
+    openml : int or None
+        Number of the data set on OpenML, if it is there.
+    """
+
+    name: str
     origin: str
+    group: str
     openml: int | None = None
 
 
-def open_source(source: DatasetSource, data_dir: Folder, place: Place = "folder") -> RawTable:
+def open_raw_table(file: DataFile, data_dir: Folder, source: Source = "folder") -> RawTable:
     """The raw table of a data set, from the user's folder or from OpenML."""
-    if place == "folder":
-        return _read(_path(source, data_dir), source.origin)
-    if place != "openml":
-        raise InvalidParameterError("source", place, "'folder' or 'openml'")
-    if source.openml is None:
+    if source == "folder":
+        return _read(_path(file, data_dir), file)
+    if source != "openml":
+        raise InvalidParameterError("source", source, "'folder' or 'openml'")
+    if file.openml is None:
         raise InvalidParameterError(
-            "source", place, f"'folder' for {source.file!r}, which OpenML does not have"
+            "source", source, f"'folder' for {file.name!r}, which OpenML does not have"
         )
     if data_dir is not None:
         raise InvalidParameterError("data_dir", data_dir, "None with source='openml'")
-    return _fetch(source, source.openml)
-
-
-def parse_number(text: str) -> float | None:
-    """The finite number that a text spells, or None."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    # Python reads "1_000" as a number; in a file it is text.
-    return value if math.isfinite(value) and "_" not in text else None
+    return _fetch(file, file.openml)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawTable:
     """The columns of a file or of an OpenML data set, not yet prepared.
 
-    Null, NaN and, in text, "" and "NA" are missing values.
+    Null and NaN are missing values.
 
     Attributes
     ----------
@@ -106,51 +112,38 @@ class RawTable:
         missing = [name for name in names if name not in self.names]
         if missing:
             spare = [name for name in self.names if name not in names]
-            hint = f"{_renaming(missing, spare) or _listing(self.names)} The file is from {self.origin}."
-            self.fail(f"does not have the column(s) {', '.join(map(repr, missing))}.", hint)
+            hint = _renaming(missing, spare) or f"the columns are {listed(self.names)}."
+            what = f"does not have the column(s) {', '.join(map(repr, missing))}."
+            self.fail(what, f"{hint} The file is from {self.origin}.")
 
-    def filter(self, keep: Sequence[bool]) -> RawTable:
-        """The rows to keep; raise if there are none."""
-        if not any(keep):
-            self.fail(f"has {len(keep)} row(s), none of which can be used.", f"get it from {self.origin}.")
-        return replace(self, frame=self.frame.filter(list(keep)))
-
-    def texts(self, name: str) -> list[str | None]:
-        """A column as text, length n, with None for missing values; 1001 and 1001.0 are "1001"."""
-        column = self.frame[name]
-        if column.dtype.is_nested():
-            self.fail(f"holds values of type {column.dtype} in column {name!r}; expected text.")
-        values = [
-            None if is_null else value
-            for value, is_null in zip(column.to_list(), column.is_null().to_list(), strict=True)
-        ]
-        # There are far fewer levels than rows.
-        texts = {value: _text(value) for value in set(values)}
-        return [texts[value] for value in values]
+    def filter(self, *conditions: nw.Expr) -> RawTable:
+        """The rows that meet all conditions; raise if there are none."""
+        kept = self.frame.filter(*conditions)
+        if not len(kept):
+            what = f"has {len(self.frame)} row(s), none of which can be used."
+            self.fail(what, f"get it from {self.origin}.")
+        return replace(self, frame=kept)
 
     def labels(self, name: str) -> Array:
         """A column as text, shape (n,); raise if a value is missing."""
-        texts = self.texts(name)
-        if None in texts:
-            self._fail_at(name, texts.index(None), "nothing", "a level")
-        return np.array(texts, dtype=np.str_)
+        missing = self._is_missing(name)
+        if missing.any():
+            self._fail_at(name, int(missing.to_numpy().argmax()), "nothing", "a level")
+        return np.array(self._texts(name).to_list(), dtype=np.str_)
 
     def codes(self, name: str, *, missing: float) -> Floats:
-        """A column of text as 1, 2, … in sorted order of its levels, and `missing` for None, shape (n,)."""
-        texts = self.texts(name)
-        levels = sorted({text for text in texts if text is not None})
-        code = {level: float(i) for i, level in enumerate(levels, start=1)}
-        return np.array([missing if text is None else code[text] for text in texts])
+        """A column of text as 1, 2, … in sorted order of its levels, and `missing` for nulls, shape (n,)."""
+        texts = self._texts(name).to_list()
+        code = {level: float(i) for i, level in enumerate(sorted(set(texts)), start=1)}
+        codes = np.full(len(self.frame), missing)
+        codes[~self._is_missing(name).to_numpy()] = [code[text] for text in texts]
+        return codes
 
     def is_numeric(self, name: str) -> bool:
         """Whether all values of the column that are not missing are numbers."""
-        return self._is_typed(name) or None not in {
-            parse_number(text) for text in set(self.texts(name)) if text is not None
-        }
+        return self._is_typed(name) or bool(self._texts(name).str.contains(NUMBER).all())
 
-    def numbers(
-        self, name: str, *, missing: float | None = None, parse: Callable[[str], float | None] = parse_number
-    ) -> Floats:
+    def numbers(self, name: str, *, missing: float | None = None, pattern: str = NUMBER) -> Floats:
         """A column of finite numbers, shape (n,).
 
         Parameters
@@ -158,26 +151,43 @@ class RawTable:
         name : str
         missing : float, optional
             Replaces missing values, which are an error otherwise.
-        parse : callable, optional
-            Turns a text into its number, or into None if it is not a number.
+        pattern : str, optional
+            Regular expression that text must match to be a number: `NUMBER` or `FIGURE`.
         """
-        if self._is_typed(name):
-            values = np.array(self.frame[name].cast(nw.Float64).to_numpy(), dtype=np.float64)
-        else:
-            values = self._parsed(name, parse)
+        known = ~self._is_missing(name)
+        column = self.frame[name].filter(known) if self._is_typed(name) else self._figures(name, pattern)
+        values = np.full(len(self.frame), math.nan)
+        values[known.to_numpy()] = column.cast(nw.Float64).to_numpy()
         wrong = np.isinf(values) if missing is not None else ~np.isfinite(values)
         if wrong.any():
             i = int(wrong.argmax())
             self._fail_at(name, i, "nothing" if np.isnan(values[i]) else repr(values[i].item()), "a number")
         return values if missing is None else np.where(np.isnan(values), missing, values)
 
-    def _parsed(self, name: str, parse: Callable[[str], float | None]) -> Floats:
-        texts = self.texts(name)
-        parsed = {text: math.nan if text is None else parse(text) for text in set(texts)}
-        for i, text in enumerate(texts):
-            if parsed[text] is None:
-                self._fail_at(name, i, repr(text), "a number")
-        return np.array([parsed[text] for text in texts], dtype=np.float64)
+    def _figures(self, name: str, pattern: str) -> nw.Series[Any]:
+        """The values of a text column that are not missing, without percent signs and commas."""
+        texts = self._texts(name)
+        wrong = ~texts.str.contains(pattern).to_numpy()
+        if wrong.any():
+            i = int(wrong.argmax())
+            row = np.flatnonzero(~self._is_missing(name).to_numpy())[i]
+            self._fail_at(name, int(row), repr(texts[i]), "a number")
+        return texts.str.replace_all("[,%]", "")
+
+    def _texts(self, name: str) -> nw.Series[Any]:
+        """The values that are not missing, as text; 1001 and 1001.0 are "1001"."""
+        column = self.frame[name].filter(~self._is_missing(name))
+        if column.dtype.is_nested():
+            self.fail(f"holds values of type {column.dtype} in column {name!r}; expected text.")
+        # A zip code that arrives as 98178.0 is the level "98178", as in the file
+        # (test_zip_codes_of_openml_are_text_as_in_the_file).
+        if column.dtype.is_float() and (column == column.round()).all():
+            column = column.cast(nw.Int64)
+        return column.cast(nw.String)
+
+    def _is_missing(self, name: str) -> nw.Series[Any]:
+        column = self.frame[name]
+        return column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
 
     def fail(self, what: str, hint: str = "") -> NoReturn:
         """Raise; by default the hint is to download the file again."""
@@ -194,54 +204,66 @@ class RawTable:
         )
 
 
-def _path(source: DatasetSource, data_dir: Folder) -> Path:
-    get = f"{source.file!r} is available from {source.origin}"
+def _path(file: DataFile, data_dir: Folder) -> Path:
+    get = f"{file.name!r} is available from {file.origin}"
     named = os.environ.get(VARIABLE) if data_dir is None else data_dir
     if not named:
         raise DataNotFoundError(
-            f"No folder is set for {source.file!r}: data_dir is {data_dir!r} and the environment variable "
+            f"No folder is set for {file.name!r}: data_dir is {data_dir!r} and the environment variable "
             f"{VARIABLE} is not set.",
             f"use data_dir='path/to/folder', or set {VARIABLE}. {get}.",
         )
     folder = Path(named).expanduser()
     via = f"{VARIABLE} is" if data_dir is None else "data_dir is"
     if not folder.is_dir():
-        hint = f"create the folder and put {source.file!r} into it. {get}."
+        hint = f"create the folder and put {file.name!r} into it. {get}."
         raise DataNotFoundError(f"{via} {str(folder)!r}, which is not a folder.", hint)
-    path = folder / source.file
+    path = folder / file.name
     if not path.is_file():
         tables = sorted(entry.name for entry in folder.iterdir() if entry.suffix in (".csv", ".parquet"))
-        shown = ", ".join(tables[:10]) + ", …" * (len(tables) > 10) or "none"
-        what = f"{via} {str(folder)!r}, which does not contain {source.file!r}; its data files: {shown}."
+        shown = listed(tables, quote=False) or "none"
+        what = f"{via} {str(folder)!r}, which does not contain {file.name!r}; its data files: {shown}."
         raise DataNotFoundError(what, f"{get}; save it there under this name.")
     return path
 
 
-def _read(path: Path, origin: str) -> RawTable:
+def _read(path: Path, file: DataFile) -> RawTable:
     """Read a file with polars, or with pandas where polars is not installed."""
     library = next(filter(find_spec, ("polars", "pandas")), None)
     if library is None:
         raise MissingDependencyError("polars", f"Reading {path.name!r}", "cli")
     try:
-        frame = _READERS[library, path.suffix](import_module(library), path)
+        frame = _READERS[library, path.suffix](import_module(library), path, file.group)
     except ImportError as error:  # pandas reads Parquet files through a further package
         raise MissingDependencyError("polars", f"Reading {path.name!r}", "cli") from error
     except Exception as error:  # the errors of polars and pandas have no other base in common
         what = f"cannot be read by {library}: {str(error).rstrip('.')}."
-        raise DataContentError(repr(str(path)), what, f"download it again from {origin}.") from error
-    table = RawTable(repr(str(path)), origin, nw.from_native(frame, eager_only=True))
+        raise DataContentError(repr(str(path)), what, f"download it again from {file.origin}.") from error
+    table = RawTable(repr(str(path)), file.origin, nw.from_native(frame, eager_only=True))
     _check(table)
     return table
 
 
 # Brackets in the name of a folder are not a pattern (test_a_folder_may_have_brackets).
-_READERS: dict[tuple[str, str], Callable[[Any, Path], Any]] = {
-    ("polars", ".csv"): lambda pl, path: pl.read_csv(path, infer_schema=False, glob=False),
-    ("polars", ".parquet"): lambda pl, path: pl.read_parquet(path, glob=False),
-    ("pandas", ".csv"): lambda pd, path: pd.read_csv(
-        path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False
+_READERS: dict[tuple[str, str], Callable[[Any, Path, str], Any]] = {
+    ("polars", ".csv"): lambda pl, path, group: pl.read_csv(
+        path,
+        schema_overrides={group: pl.String},
+        infer_schema_length=None,
+        null_values=_MISSING,
+        glob=False,
     ),
-    ("pandas", ".parquet"): lambda pd, path: pd.read_parquet(path),
+    ("polars", ".parquet"): lambda pl, path, _: pl.read_parquet(path, glob=False),
+    ("pandas", ".csv"): lambda pd, path, group: pd.read_csv(
+        path,
+        dtype={group: str},
+        keep_default_na=False,
+        na_values=_MISSING,
+        encoding="utf-8-sig",
+        index_col=False,
+        low_memory=False,
+    ),
+    ("pandas", ".parquet"): lambda pd, path, _: pd.read_parquet(path),
 }
 
 
@@ -255,7 +277,7 @@ def _check(table: RawTable) -> None:
             table.fail(f"has no name for its column {j}.", hint)
 
 
-def _fetch(source: DatasetSource, data_id: int) -> RawTable:
+def _fetch(file: DataFile, data_id: int) -> RawTable:
     if find_spec("pandas") is None:
         raise MissingPandasError("source='openml'")
     from sklearn.datasets import fetch_openml
@@ -264,19 +286,9 @@ def _fetch(source: DatasetSource, data_id: int) -> RawTable:
         # No target column: OpenML's choice of the target is not ours, and the columns keep their order.
         frame = fetch_openml(data_id=data_id, target_column=None, as_frame=True).frame
     except (OSError, HTTPException, ValueError) as error:  # scikit-learn's OpenMLError is a ValueError
-        raise DownloadError(data_id, f"{type(error).__name__}: {error}", source.file) from error
+        raise DownloadError(data_id, f"{type(error).__name__}: {error}", file.name) from error
     where = f"OpenML's data set {data_id}"
-    return RawTable(where, f"{where}, or {source.origin}", nw.from_native(frame, eager_only=True))
-
-
-def _text(value: object) -> str | None:
-    """A value as text without blanks around it; None if it is missing."""
-    if value is None or value != value:  # only NaN differs from itself
-        return None
-    # A zip code that arrives as 98178.0 is the level "98178", as in the file
-    # (test_zip_codes_of_openml_are_text_as_in_the_file).
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
-    return None if text in _MISSING else text
+    return RawTable(where, f"{where}, or {file.origin}", nw.from_native(frame, eager_only=True))
 
 
 def _renaming(missing: list[str], spare: list[str]) -> str:
@@ -289,7 +301,3 @@ def _renaming(missing: list[str], spare: list[str]) -> str:
 
 def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
-
-
-def _listing(names: list[str]) -> str:
-    return f"the columns are {', '.join(map(repr, names[:10]))}{', …' * (len(names) > 10)}."

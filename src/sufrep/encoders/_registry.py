@@ -68,6 +68,16 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     return encoder(group, **{**fixed, **parameters})
 
 
+def method_of(encoder: Any) -> str | None:
+    """Return the most specific method for which `make_encoder` makes an encoder like this, if any."""
+    fitting = {
+        method: len(fixed)
+        for method, (kind, fixed) in METHODS.items()
+        if kind is type(encoder) and all(getattr(encoder, key) == value for key, value in fixed.items())
+    }
+    return max(fitting, key=fitting.__getitem__, default=None)
+
+
 def load(path: str | os.PathLike[str]) -> GroupEncoder:
     """Read an encoder that ``encoder.save(path)`` wrote.
 
