@@ -52,6 +52,12 @@ def test_a_fit_has_one_thread_and_ignores_the_given_warnings():
 # Dask
 
 
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
+def test_a_number_of_jobs_that_joblib_cannot_use_raises(n_jobs):
+    with pytest.raises(InvalidParameterError, match=r"n_jobs is .*\nHint: n_jobs must be None, a number"):
+        run_grid(add, CELLS, print, n_jobs=n_jobs)
+
+
 @pytest.mark.parametrize("n_jobs", [2, -1])
 def test_dask_starts_as_many_processes_as_joblib_would(monkeypatch, n_jobs):
     distributed = pytest.importorskip("distributed", reason="the backend 'dask' needs distributed")
@@ -97,10 +103,11 @@ def fail(error: Exception) -> None:
 
 
 def test_an_exception_becomes_a_failure_with_a_short_reason_on_one_line():
-    found = attempt(lambda: fail(ValueError("no luck\n  today " + "x" * 900)))
+    found = attempt(lambda: fail(ValueError("no luck\n  today " + "and again " * 90)))
     assert isinstance(found, Failure)
-    assert found.reason.startswith("ValueError: no luck today xxx")
-    assert len(found.reason) == MAX_REASON_LENGTH
+    assert found.reason.startswith("ValueError: no luck today and again")
+    assert found.reason.endswith(("and …", "again …"))
+    assert MAX_REASON_LENGTH - len("again ") < len(found.reason) <= MAX_REASON_LENGTH
 
 
 def test_fatal_exceptions_are_raised():

@@ -134,9 +134,11 @@ def test_no_seeds_are_no_trials():
             {"models": ("boost",)},
             "models is 'boost'.\nHint: models must be one of forest, sklearn_forest, xgboost",
         ),
+        ({"n_latent": (2, 0)}, "n_latent is 0.\nHint: n_latent must be an integer of at least 1"),
+        ({"levels_per_latent": (-1,)}, "levels_per_latent is -1.\nHint: levels_per_latent must be an in"),
     ],
 )
-def test_an_unknown_name_in_simulations_raises_with_the_known_ones(names, text):
+def test_simulations_with_an_unknown_name_or_nothing_to_simulate_raise(names, text):
     with pytest.raises(InvalidParameterError, match=text):
         SimulationPlan(**names)
 

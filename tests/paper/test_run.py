@@ -178,6 +178,21 @@ def test_different_settings_are_refused_before_anything_is_run(tmp_path):
     assert len(store(tmp_path).records()) == 6
 
 
+def test_a_run_that_fails_before_its_first_result_does_not_tie_the_store_to_its_settings(
+    tmp_path, monkeypatch
+):
+    def fails(*_: Any) -> Any:
+        raise KeyError("no result")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "run_trial", fails)
+        with pytest.raises(KeyError, match="no result"):
+            run_plan(plan(), store(tmp_path))
+    other = plan(settings=replace(SMALL, n=220), methods=("one_hot",))
+    assert run_plan(other, store(tmp_path)) == 2
+    assert [one["settings"]["n"] for one in store(tmp_path).runs()] == [220]
+
+
 def test_two_runs_with_the_same_seeds_give_the_same_store(tmp_path):
     for name in ("a", "b"):
         run_plan(plan(), store(tmp_path / name))
@@ -267,7 +282,7 @@ AMES_TRIAL = EmpiricalTrial("ames", "xgboost", "one_hot", 0, 0)
     [
         (ValueError("of several\n  lines"), "ValueError: of several lines"),
         (MemoryError("8 GB"), "MemoryError: 8 GB"),
-        (RuntimeError("x" * 999), "RuntimeError: " + "x" * 286),
+        (RuntimeError("ten chars " * 99), "RuntimeError: " + "ten chars " * 28 + "ten …"),
     ],
 )
 def test_a_failure_is_recorded_on_one_line_of_limited_length(tmp_path, monkeypatch, failure, recorded):
@@ -450,7 +465,7 @@ def test_a_run_killed_at_several_moments_ends_with_the_records_of_one_that_was_n
     printed = finish(killed, jobs=1)
     assert f"{n_before} of {N_TRIALS} trials are already in" in printed
     assert f"\n{N_TRIALS - n_before} trial(s) run" in printed
-    assert len(Store(killed, "simulations").runs()) == len(KILLS) + 1
+    assert 1 < len(Store(killed, "simulations").runs()) <= len(KILLS) + 1
 
     plan = SimulationPlan(
         ("latent_linear",), (2,), (5,), methods=METHODS, seeds=SEEDS, settings=Settings(n=200)

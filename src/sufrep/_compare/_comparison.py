@@ -17,6 +17,7 @@ from sufrep._compare._data import make_splits, read_data
 from sufrep._compare._page import comparison_page, ranking_chart
 from sufrep._compare._results import Summary, choose_baseline, find_ties, make_verdict, summarise
 from sufrep._compare._run import (
+    KNOWN_METHODS,
     ComparisonPlan,
     FoldScore,
     check_methods,
@@ -26,8 +27,8 @@ from sufrep._compare._run import (
     run_plan,
 )
 from sufrep._frames import frame_from_columns
-from sufrep._grid import make_report
-from sufrep._models import make_models
+from sufrep._grid import check_n_jobs, make_report
+from sufrep._models import check_name, make_models
 from sufrep._report import write_page
 from sufrep.encoders import METHODS
 from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
     from sufrep.encoders import GroupEncoder
     from sufrep.encoders._inputs import Group
-
-_LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 class Best(NamedTuple):
@@ -127,7 +126,7 @@ class Comparison:
         rows = [asdict(item) for item in self.summaries]
         columns = {part.name: [row[part.name] for row in rows] for part in fields(Summary)}
         columns["failure"] = [text or "" for text in columns["failure"]]
-        return frame_from_columns(columns, _LIBRARIES if library is None else (library,))
+        return frame_from_columns(columns, library)
 
     def plot(self) -> Any:
         """Draw the ranking with its intervals, as an Altair chart."""
@@ -170,6 +169,8 @@ class Comparison:
 
     def pipeline(self, method: str, model: str) -> Pipeline:
         """Return the unfitted pipeline of a method and a model."""
+        check_name("method", method, KNOWN_METHODS)
+        check_name("model", model, self.plan.models)
         steps = make_steps(self.plan.data, method, self.plan.seed)
         return Pipeline([*steps, ("model", clone(self.plan.models[model]))])
 
@@ -282,8 +283,9 @@ def compare(
     >>> found.verdict[0]
     'Encode group with LatentStateEncoder (latent_state): with linear, it predicts y best.'
     """
-    if not isinstance(random_state, Integral) or random_state < 0:
-        raise InvalidParameterError("random_state", random_state, "a whole number, 0 or more")
+    _check_whole("random_state", random_state, 0)
+    _check_whole("n_repeats", n_repeats, 1)
+    check_n_jobs(n_jobs)
     chosen = check_methods(methods)
     data = read_data(X, y, group, task)
     built, model_notes = make_models(models, classes=data.task != "regression", seed=random_state)
@@ -291,6 +293,11 @@ def compare(
     plan = ComparisonPlan(data, chosen, built, splits, make_scoring(scoring, data.task), random_state)
     scores = run_plan(plan, n_jobs, make_report(progress, "compare"))
     return Comparison(plan, scores, choose_baseline(scores), (*data.notes, *model_notes, *fold_notes))
+
+
+def _check_whole(parameter: str, value: object, least: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise InvalidParameterError(parameter, value, f"a whole number, {least} or more")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -347,8 +347,6 @@ def make_splits(
         unit = "levels" if folds == "grouped" else "rows"
         expected = f"a number of folds from 2 to the number of {unit}, {limit}, or a splitter"
         raise InvalidParameterError("cv", n_folds, expected)
-    if n_repeats < 1:
-        raise InvalidParameterError("n_repeats", n_repeats, "1 or more")
     splits: list[Split] = []
     notes: list[str] = []
     for repeat in range(n_repeats):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -128,11 +129,11 @@ def check_methods(methods: str | Sequence[str] | None) -> list[str]:
     """Return the methods to compare, always with one-hot columns, the baseline."""
     if methods is None:
         return list(KNOWN_METHODS)
-    listed = [methods] if isinstance(methods, str) else list(methods)
+    listed = [methods] if isinstance(methods, str) else methods
+    if not isinstance(listed, Iterable) or not (listed := list(listed)):
+        raise InvalidParameterError("methods", methods, "None for all, or a list of names")
     for method in listed:
         check_name("methods", method, KNOWN_METHODS)
-    if not listed:
-        raise InvalidParameterError("methods", methods, "None for all, or a list of names")
     return list(dict.fromkeys([ONE_HOT, *listed]))
 
 

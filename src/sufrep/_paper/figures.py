@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sufrep._charts import grouped_bars, write_chart
 from sufrep._paper.summary import simulated_improvements
 from sufrep._simulate import SETUPS
-from sufrep.errors import StoreError
+from sufrep.errors import NotWritableError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = Non
             chart = figure([item for item in shown if item.model == model])
             written += write_chart(chart, folder / f"figure_{model}")
     except OSError as error:
-        raise StoreError(folder, f"cannot be written: {error.strerror}", "name another folder.") from error
+        raise NotWritableError(folder, f"{error.strerror or error}.", "name another folder.") from error
     return written
 
 

@@ -18,7 +18,7 @@ from sufrep._paper.methods import (
 from sufrep._paper.models import MODELS, N_TREES, NATIVE, NATIVE_MODELS, XGBOOST
 from sufrep._simulate import SETUPS, Setup
 from sufrep.datasets import DATASETS
-from sufrep.errors import UnknownMethodError
+from sufrep.errors import InvalidParameterError, UnknownMethodError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -169,6 +169,8 @@ class SimulationPlan:
         _check_names("setups", self.setups, SETUPS)
         _check_names("models", self.models, MODELS)
         _check_methods(self.methods, (*KNOWN_METHODS, *REFERENCES))
+        _check_positive("n_latent", self.n_latent)
+        _check_positive("levels_per_latent", self.levels_per_latent)
 
     def trials(self) -> list[Trial]:
         """Return all trials, seed by seed, so that an interrupted run has equally many of each cell."""
@@ -254,6 +256,12 @@ def _variants(model: str, methods: Sequence[str], k_index_bug: bool) -> list[tup
 def _check_names(parameter: str, names: Sequence[str], known: Collection[str]) -> None:
     for name in names:
         check_name(parameter, name, known)
+
+
+def _check_positive(parameter: str, numbers: Sequence[int]) -> None:
+    for number in numbers:
+        if number < 1:
+            raise InvalidParameterError(parameter, number, "an integer of at least 1")
 
 
 def _check_methods(methods: Sequence[str], known: Sequence[str]) -> None:

@@ -133,10 +133,12 @@ def run_plan(
             on_start(len(todo), len(trials) - len(todo))
         if not todo:
             return 0
-        writer.append_run(command, versions())
         keep_failures = plan.experiment == "benchmark"
 
         def on_result(record: dict[str, Any]) -> None:
+            # Only now: a run that fails before its first result must not tie the store to its settings.
+            if not writer.has_run:
+                writer.append_run(command, versions())
             writer.append(record)
             if on_finished:
                 on_finished(record)
