@@ -51,7 +51,7 @@ def test_the_verdict_comes_first_then_the_ranking_the_code_and_the_rest(found):
     assert page.title == "town: which encoding predicts price best?"
     assert page.verdict == found.verdict
     assert titles(page) == [
-        *("Ranking", "Use the winner", "All results", "Fold by fold", "Map of the levels of town"),
+        *("Ranking", "Use the best pipeline", "All results", "Fold by fold", "Map of the levels of town"),
         *("In how many directions the levels differ", "How large the levels are", "Time against accuracy"),
     ]
     assert page.footer.endswith("with random_state=0.")
@@ -82,7 +82,7 @@ def test_the_table_has_all_results_and_marks_the_best(found):
     table = part(comparison_page(found), "All results")
     assert [row[:2] for row in table.rows] == [(item.method, item.model) for item in found.summaries]
     assert all(len(row) == len(table.columns) for row in table.rows)
-    assert table.highlight == 0
+    assert table.highlighted == 0
     assert "failure" not in table.columns
     base = next(row for row in table.rows if row[0] == "one_hot")
     assert base[4:9] == (None,) * 5
@@ -108,12 +108,12 @@ def test_a_page_of_failures_only(rows):
     page = comparison_page(found)
     assert page.verdict == ("Every method failed on these data.", "First reason: ValueError: no score")
     assert titles(page) == ["All results", "How large the levels are"]
-    assert part(page, "All results").highlight is None
+    assert part(page, "All results").highlighted is None
     assert "no score" in render_page(page)
 
 
 def test_the_code_loads_the_data_and_builds_the_winner(found):
-    code = part(comparison_page(found, "X, y = mine()"), "Use the winner")
+    code = part(comparison_page(found, "X, y = mine()"), "Use the best pipeline")
     assert isinstance(code, CodePart)
     assert "X, y = mine()" in code.code
     assert f"make_encoder('{found.best.method}', 'town'" in code.code

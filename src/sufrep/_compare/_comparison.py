@@ -141,7 +141,7 @@ class Comparison:
         ----------
         path : str or path
         loading : str or None
-            Python code that defines X and y, shown in the report before the code of the winner.
+            Python code that defines X and y, shown in the report before the code of the best pipeline.
         """
         return write_page(comparison_page(self, loading), path)
 

@@ -293,7 +293,7 @@ def _numbers(values: Array) -> Array:
 
 
 def _check_classes(values: Array, task: str) -> None:
-    """Refuse a constant target, and classes that cannot be learned."""
+    """Refuse a constant target, and classes that cannot be learnt."""
     distinct = np.unique(values)
     if len(distinct) < 2:
         raise TargetError(

@@ -126,7 +126,7 @@ def _facts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
 
 def _code_part(comparison: Comparison, loading: str | None) -> CodePart:
     return CodePart(
-        title="Use the winner",
+        title="Use the best pipeline",
         text="A scikit-learn pipeline. In Python, comparison.fit_best() returns the same pipeline, fitted.",
         code=pipeline_code(comparison.pipeline(*comparison.best), loading),
     )
@@ -160,7 +160,7 @@ def _results_part(comparison: Comparison) -> TablePart:
             "and Bengio). Adjusted: corrected for the number of methods as well (Holm). Seconds: medians "
             "over the folds, encoder and model together."
         ),
-        highlight=0 if not summaries[0].failed else None,
+        highlighted=0 if not summaries[0].failed else None,
     )
 
 

@@ -23,7 +23,6 @@ SIGNIFICANCE = 0.05
 _MAX_NAMED = 6
 # Nobody would choose these for having few columns.
 _NEVER_SUGGESTED = frozenset({*CODINGS, "permutation", "multi_permutation"})
-_NAMES = {ONE_HOT: "one-hot columns", DROP: "dropping the column"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +233,10 @@ def _headline(best: Summary, group: str, target: str) -> str:
 
 
 def _improvement(best: Summary, base: Summary, scoring: Scoring) -> str:
-    score = f"Its {scoring.name} is {best.score:.4g}"
-    name = _NAMES.get(base.method, base.method)
+    score = f"{'The' if best.method == DROP else 'Its'} {scoring.name} is {best.score:.4g}"
     if best.method == base.method:
-        return f"{score}; no other method beats {name}."
-    text = f"{score}, compared with {base.score:.4g} for {name}"
+        return f"{score}; no other method beats {base.method}."
+    text = f"{score}, compared with {base.score:.4g} for {base.method}"
     if not math.isfinite(best.improvement):
         return f"{text}."
     text += f": {scoring.improvement_text(best.improvement, sign=False)} better"

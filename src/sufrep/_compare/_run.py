@@ -199,7 +199,7 @@ class EncodedSplit:
 
 
 def read_split(data: ComparisonData, split: Split) -> SplitRows:
-    """Take the rows of a split, and turn text and dates into numbers as learned from the training rows."""
+    """Take the rows of a split, and turn text and dates into numbers as learnt from the training rows."""
     train, test = (take_rows(data.X, rows) for rows in (split.train, split.test))
     if not data.all_numeric:
         to_numbers = ToNumbers(keep=data.columns).fit(train)

@@ -68,6 +68,16 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     return encoder(group, **{**fixed, **parameters})
 
 
+def method_of(encoder: Any) -> str | None:
+    """Return the most specific method for which `make_encoder` makes an encoder like this."""
+    fitting = [
+        name
+        for name, (kind, fixed) in METHODS.items()
+        if type(encoder) is kind and all(getattr(encoder, key) == value for key, value in fixed.items())
+    ]
+    return max(fitting, key=lambda name: len(METHODS[name][1]), default=None)
+
+
 def load(path: str | os.PathLike[str]) -> GroupEncoder:
     """Read an encoder that ``encoder.save(path)`` wrote.
 
