@@ -12,7 +12,14 @@ from joblib import effective_n_jobs
 from threadpoolctl import threadpool_info
 
 from sufrep import _grid
-from sufrep._grid import MAX_REASON_LENGTH, Failure, attempt, make_report, run_grid, single_threaded_fit
+from sufrep._grid import (
+    MAX_REASON_LENGTH,
+    Failure,
+    attempt,
+    make_report,
+    run_grid,
+    single_threaded_without_warnings,
+)
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 CELLS = [(i, 10 * i) for i in range(6)]
@@ -42,7 +49,7 @@ def test_cells_are_made_when_they_are_needed():
 
 
 def test_a_fit_has_one_thread_and_ignores_the_given_warnings():
-    with single_threaded_fit(UserWarning):
+    with single_threaded_without_warnings(UserWarning):
         assert {pool["num_threads"] for pool in threadpool_info()} <= {1}
         warnings.warn("ignored", UserWarning, stacklevel=1)
         with pytest.raises(RuntimeWarning, match="shown"):

@@ -105,7 +105,7 @@ def check_n_jobs(n_jobs: int | None) -> None:
 
 
 @contextmanager
-def single_threaded_fit(ignored: type[Warning]) -> Iterator[None]:
+def single_threaded_without_warnings(ignored: type[Warning]) -> Iterator[None]:
     """Limit numerical libraries to one thread, and ignore one category of warnings.
 
     Cells run in parallel, and threads that compete for cores make trees much slower. Hundreds of fits must

@@ -196,7 +196,7 @@ def test_a_benchmark_starts_at_the_first_seed_and_reports_failures(sufrep, data,
 def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, command, plan):
     asked = []
     monkeypatch.setattr(
-        "sufrep._paper.run.run_plan", lambda asked_for, *_, **__: asked.append(asked_for) or 0
+        "sufrep._paper.run.run_trials", lambda asked_for, *_, **__: asked.append(asked_for) or 0
     )
     assert sufrep(f"paper {command}").code == 0
     assert asked[0].trials() == plan().trials()

@@ -89,7 +89,7 @@ def test_the_table_has_all_results_and_marks_the_best(found):
 
 
 def test_failures_are_in_the_table_with_their_reason(rows, monkeypatch):
-    monkeypatch.setitem(compare.__globals__["run_plan"].__globals__, "MAX_CELLS", 1.0)
+    monkeypatch.setitem(compare.__globals__["run_comparison"].__globals__, "MAX_CELLS", 1.0)
     found = compare(*rows(), group="town", methods=["drop"], models="linear", n_jobs=1)
     page = comparison_page(found)
     table = part(page, "All results")

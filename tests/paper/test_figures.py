@@ -83,7 +83,7 @@ def test_the_data_of_the_chart_are_the_improvements_and_the_published_bars():
         setup, n_latent, levels = item.cell
         assert row == {
             "panel": setup.replace("_", " "),
-            "place": f"{n_latent}L-{levels}G",
+            "category": f"{n_latent}L-{levels}G",
             "series": item.method,
             "value": item.mean,
             "low": item.low,

@@ -96,7 +96,7 @@ def grouped_bars(
     *,
     rows: Sequence[Mapping[str, Any]],
     panels: Sequence[str],
-    places: Sequence[str],
+    categories: Sequence[str],
     series: Mapping[str, str],
     value_title: str,
     reference_title: str,
@@ -108,10 +108,10 @@ def grouped_bars(
     Parameters
     ----------
     rows : sequence of mappings
-        With the keys ``panel``, ``place``, ``series``, ``value`` (a share), ``low``, ``high``, ``reference``
-        (the last three may be None). All other fields are shown in the tooltip.
-    panels, places : sequences of str
-        In the order in which they are drawn; the bars of one place stand side by side.
+        With the keys ``panel``, ``category``, ``series``, ``value`` (a share), ``low``, ``high`` and
+        ``reference`` (the last three may be None). All other fields are shown in the tooltip.
+    panels, categories : sequences of str
+        In the order in which they are drawn; the bars of one category stand side by side.
     series : mapping of str to str
         The colour of each series, in the order of the bars.
     value_title, reference_title, title, subtitle : str
@@ -124,7 +124,10 @@ def grouped_bars(
     alt = load_altair()
     base = alt.Chart().encode(
         x=alt.X(
-            "place:N", sort=list(places), title=None, axis=alt.Axis(labelAngle=0, domain=False, ticks=False)
+            "category:N",
+            sort=list(categories),
+            title=None,
+            axis=alt.Axis(labelAngle=0, domain=False, ticks=False),
         ),
         xOffset=alt.XOffset("series:N", sort=list(series)),
         tooltip=_panel_tooltips(alt, rows),

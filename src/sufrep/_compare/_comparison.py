@@ -17,21 +17,21 @@ from sufrep._compare._data import make_splits, read_data
 from sufrep._compare._page import comparison_page, ranking_chart
 from sufrep._compare._results import Summary, choose_baseline, find_ties, make_verdict, summarise
 from sufrep._compare._run import (
-    KNOWN_METHODS,
+    COMPARED_METHODS,
     ComparisonPlan,
     FoldScore,
     check_methods,
     make_method,
     make_scoring,
     make_steps,
-    run_plan,
+    run_comparison,
 )
 from sufrep._frames import frame_from_columns
 from sufrep._grid import check_n_jobs, make_report
-from sufrep._models import check_name, make_models
+from sufrep._models import make_models
 from sufrep._report import write_page
 from sufrep.encoders import METHODS
-from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError
+from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -169,7 +169,7 @@ class Comparison:
 
     def pipeline(self, method: str, model: str) -> Pipeline:
         """Return the unfitted pipeline of a method and a model."""
-        check_name("method", method, KNOWN_METHODS)
+        check_name("method", method, COMPARED_METHODS)
         check_name("model", model, self.plan.models)
         steps = make_steps(self.plan.data, method, self.plan.seed)
         return Pipeline([*steps, ("model", clone(self.plan.models[model]))])
@@ -291,7 +291,7 @@ def compare(
     built, model_notes = make_models(models, classes=data.task != "regression", seed=random_state)
     splits, fold_notes = make_splits(data, cv=cv, n_repeats=n_repeats, folds=folds, seed=random_state)
     plan = ComparisonPlan(data, chosen, built, splits, make_scoring(scoring, data.task), random_state)
-    scores = run_plan(plan, n_jobs, make_report(progress, "compare"))
+    scores = run_comparison(plan, n_jobs, make_report(progress, "compare"))
     return Comparison(plan, scores, choose_baseline(scores), (*data.notes, *model_notes, *fold_notes))
 
 

@@ -232,7 +232,7 @@ def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart
         if item.method not in MAPPABLE:
             continue
         encoder = comparison.fitted_encoder(item.method, item.model)
-        representation = list(encoder.representations_.values())[data.place]
+        representation = list(encoder.representations_.values())[data.group_position]
         plane = level_plane(data, representation, means)
         if plane is not None:
             return [_map_part(data, item.method, plane, means, means_title)]

@@ -17,12 +17,12 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
 
-from sufrep._grid import Failure, attempt, run_grid, single_threaded_fit
-from sufrep._models import check_name, log_losses
+from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
+from sufrep._models import log_losses
 from sufrep._sklearn import take_rows
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, ToNumbers, make_encoder
 from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
-from sufrep.errors import InvalidParameterError
+from sufrep.errors import InvalidParameterError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sufrep.encoders._inputs import Inputs
 
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
-KNOWN_METHODS = (*METHODS, TARGET_ENCODER, DROP)
+COMPARED_METHODS = (*METHODS, TARGET_ENCODER, DROP)
 # Codings with a column for each level but one.
 CODINGS = tuple(name for name, (kind, _) in METHODS.items() if kind is ContrastEncoder)
 # Encodings of more cells (of 8 bytes) fail instead of filling the memory.
@@ -94,7 +94,7 @@ class FoldScore:
     failure: str | None = None
 
 
-def run_plan(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
+def run_comparison(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
     """Score everything in parallel; the scores are sorted by model, method and split."""
     total = len(plan.methods) * len(plan.splits)
     found: list[list[FoldScore]] = []
@@ -128,12 +128,12 @@ def scores_by_method(scores: Sequence[FoldScore]) -> Iterator[tuple[tuple[str, s
 def check_methods(methods: str | Sequence[str] | None) -> list[str]:
     """Return the methods to compare, always with one-hot columns, the baseline."""
     if methods is None:
-        return list(KNOWN_METHODS)
+        return list(COMPARED_METHODS)
     listed = [methods] if isinstance(methods, str) else methods
     if not isinstance(listed, Iterable) or not (listed := list(listed)):
         raise InvalidParameterError("methods", methods, "None for all, or a list of names")
     for method in listed:
-        check_name("methods", method, KNOWN_METHODS)
+        check_name("methods", method, COMPARED_METHODS)
     return list(dict.fromkeys([ONE_HOT, *listed]))
 
 
@@ -243,7 +243,7 @@ def score_split(
     """
     method, repeat, fold = name
     # EM that stops early, levels that are new in a fold, deprecations in other packages: all are ignored.
-    with single_threaded_fit(Warning):
+    with single_threaded_without_warnings(Warning):
         encoded = inputs if isinstance(inputs, Failure) else attempt(partial(encode_split, *inputs))
         found = {
             label: encoded

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Cell: TypeAlias = str | float | int | None
+CellValue: TypeAlias = str | float | int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TablePart:
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[CellValue]]
     text: str = ""
     highlighted: int | None = None
 
