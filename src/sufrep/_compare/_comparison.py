@@ -61,6 +61,8 @@ class Comparison:
         What was run: data, methods, models and splits.
     fold_scores : list of FoldScore
         One for each method, model and split.
+    summaries : list of Summary
+        Every method with every model over all splits, best first, failures last.
     baseline : str
         The method that improvements are relative to: "one_hot", or "drop" if one-hot columns failed.
     notes : tuple of str
@@ -69,25 +71,15 @@ class Comparison:
 
     plan: ComparisonPlan
     fold_scores: list[FoldScore]
+    summaries: list[Summary]
     baseline: str
     notes: tuple[str, ...]
     _fitted: dict[tuple[str, str], Pipeline] = field(default_factory=dict)
 
     @property
-    def summaries(self) -> list[Summary]:
-        """Every method with every model over all splits, best first, failures last."""
-        return summarise(self.fold_scores, self.plan.scoring, self.baseline, self._overlapping_folds)
-
-    @property
     def n_folds(self) -> int:
         """Number of folds of one repetition."""
-        return 1 + max(split.fold for split in self.plan.splits)
-
-    @property
-    def _overlapping_folds(self) -> float:
-        """K such that test sets are 1/(K − 1) of the training sets; at most the number of folds."""
-        n_train, n_test = (sum(len(getattr(s, part)) for s in self.plan.splits) for part in ("train", "test"))
-        return min(self.n_folds, 1 + n_train / n_test) if n_test else self.n_folds
+        return self.plan.n_folds
 
     @property
     def best(self) -> Best:
@@ -105,7 +97,7 @@ class Comparison:
         tied: list[str] = []
         if not first.failed:
             best = (first.model, first.method)
-            tied = find_ties(self.fold_scores, plan.scoring, best, self._overlapping_folds)
+            tied = find_ties(self.fold_scores, plan.scoring, best, plan.effective_n_folds)
         return make_verdict(
             summaries,
             plan.scoring,
@@ -292,7 +284,9 @@ def compare(
     splits, fold_notes = make_splits(data, cv=cv, n_repeats=n_repeats, folds=folds, seed=random_state)
     plan = ComparisonPlan(data, chosen, built, splits, make_scoring(scoring, data.task), random_state)
     scores = run_comparison(plan, n_jobs, make_report(progress, "compare"))
-    return Comparison(plan, scores, choose_baseline(scores), (*data.notes, *model_notes, *fold_notes))
+    baseline = choose_baseline(scores)
+    summaries = summarise(scores, plan.scoring, baseline, plan.effective_n_folds)
+    return Comparison(plan, scores, summaries, baseline, (*data.notes, *model_notes, *fold_notes))
 
 
 def _check_whole(parameter: str, value: object, least: int) -> None:

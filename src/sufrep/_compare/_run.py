@@ -63,6 +63,17 @@ class ComparisonPlan:
     scoring: Scoring
     seed: int
 
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of one repetition."""
+        return 1 + max(split.fold for split in self.splits)
+
+    @property
+    def effective_n_folds(self) -> float:
+        """K such that test sets are 1/(K − 1) of the training sets; at most the number of folds."""
+        n_train, n_test = (sum(len(getattr(s, part)) for s in self.splits) for part in ("train", "test"))
+        return min(self.n_folds, 1 + n_train / n_test) if n_test else self.n_folds
+
 
 @dataclass(frozen=True, slots=True)
 class FoldScore:
