@@ -12,7 +12,14 @@ from joblib import effective_n_jobs
 from threadpoolctl import threadpool_info
 
 from sufrep import _grid
-from sufrep._grid import MAX_REASON_LENGTH, Failure, attempt, make_report, run_grid, single_threaded_fit
+from sufrep._grid import (
+    MAX_REASON_LENGTH,
+    Failure,
+    attempt,
+    make_report,
+    run_grid,
+    single_threaded_without_warnings,
+)
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 CELLS = [(i, 10 * i) for i in range(6)]
@@ -42,7 +49,7 @@ def test_cells_are_made_when_they_are_needed():
 
 
 def test_a_fit_has_one_thread_and_ignores_the_given_warnings():
-    with single_threaded_fit(UserWarning):
+    with single_threaded_without_warnings(UserWarning):
         assert {pool["num_threads"] for pool in threadpool_info()} <= {1}
         warnings.warn("ignored", UserWarning, stacklevel=1)
         with pytest.raises(RuntimeWarning, match="shown"):
@@ -50,6 +57,12 @@ def test_a_fit_has_one_thread_and_ignores_the_given_warnings():
 
 
 # Dask
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
+def test_a_number_of_jobs_that_joblib_cannot_use_raises(n_jobs):
+    with pytest.raises(InvalidParameterError, match=r"n_jobs is .*\nHint: n_jobs must be None, a number"):
+        run_grid(add, CELLS, print, n_jobs=n_jobs)
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
@@ -97,10 +110,11 @@ def fail(error: Exception) -> None:
 
 
 def test_an_exception_becomes_a_failure_with_a_short_reason_on_one_line():
-    found = attempt(lambda: fail(ValueError("no luck\n  today " + "x" * 900)))
+    found = attempt(lambda: fail(ValueError("no luck\n  today " + "and again " * 90)))
     assert isinstance(found, Failure)
-    assert found.reason.startswith("ValueError: no luck today xxx")
-    assert len(found.reason) == MAX_REASON_LENGTH
+    assert found.reason.startswith("ValueError: no luck today and again")
+    assert found.reason.endswith(("and …", "again …"))
+    assert MAX_REASON_LENGTH - len("again ") < len(found.reason) <= MAX_REASON_LENGTH
 
 
 def test_fatal_exceptions_are_raised():

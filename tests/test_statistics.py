@@ -61,7 +61,7 @@ def test_the_corrected_test_has_the_variance_of_nadeau_and_bengio(differences):
     variance = sum((d - mean) ** 2 for d in differences) / (K - 1)
     t = mean / math.sqrt((1 / K + 1 / (K - 1)) * variance)
     expected = stats.t.cdf(-abs(t), K - 1) + stats.t.sf(abs(t), K - 1)
-    assert paired_p_values(differences, n_folds=K)[1] == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    assert paired_p_values(differences, K)[1] == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
 def test_a_corrected_p_value_by_hand():

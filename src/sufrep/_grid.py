@@ -6,6 +6,8 @@ import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
+from textwrap import shorten
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Backend: TypeAlias = Literal["loky", "dask"]
 
-# Longer reasons are cut off.
+# Longer reasons are cut off after a word, and end with "…".
 MAX_REASON_LENGTH = 300
 # Seconds between two lines of progress.
 _PERIOD = 2.0
@@ -57,8 +59,8 @@ def attempt(call: Callable[[], Result], *, fatal: tuple[type[Exception], ...] = 
     except fatal:
         raise
     except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return Failure(reason[:MAX_REASON_LENGTH])
+        reason = f"{type(error).__name__}: {error}"
+        return Failure(shorten(reason, MAX_REASON_LENGTH, placeholder=" …"))
 
 
 def run_grid(
@@ -87,14 +89,23 @@ def run_grid(
     scheduler : str or None
         Address of the Dask cluster; None starts one on this machine.
     """
+    check_n_jobs(n_jobs)
     with _workers(n_jobs, backend, scheduler):
         calls = (delayed(function)(*cell) for cell in cells)
         for result in Parallel(return_as="generator_unordered", batch_size=1)(calls):
             on_result(result)
 
 
+def check_n_jobs(n_jobs: int | None) -> None:
+    """Raise unless `n_jobs` is None or a whole number other than 0."""
+    if n_jobs is None or (isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) and n_jobs != 0):
+        return
+    expected = "None, a number of parallel jobs, or -1 for one job per core"
+    raise InvalidParameterError("n_jobs", n_jobs, expected)
+
+
 @contextmanager
-def single_threaded_fit(ignored: type[Warning]) -> Iterator[None]:
+def single_threaded_without_warnings(ignored: type[Warning]) -> Iterator[None]:
     """Limit numerical libraries to one thread, and ignore one category of warnings.
 
     Cells run in parallel, and threads that compete for cores make trees much slower. Hundreds of fits must

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,16 +20,20 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sufrep.errors import InvalidParameterError, MissingDependencyError
+from sufrep.errors import InvalidParameterError, MissingDependencyError, check_name, import_package
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from sufrep._arrays import Array, Floats
 
-# Number, depth and learning rate of the boosted trees: what most people would try first.
-XGBOOST = {"n_estimators": 200, "max_depth": 5, "learning_rate": 0.1}
-N_TREES = 100
+# Boosted trees of `compare`: what most people would try first.
+COMPARISON_XGBOOST = {"n_estimators": 200, "max_depth": 5, "learning_rate": 0.1}
+# Boosted trees of the paper's experiments: chosen by hand for speed; see docs/paper.md.
+PAPER_XGBOOST = {"n_estimators": 100, "learning_rate": 0.2, "max_depth": 4, "n_jobs": 1}
+# Trees of a forest. grf's default is 2,000; more trees change the error little and the time in proportion.
+COMPARISON_TREES = 100
+PAPER_TREES = 100
 # The smallest probability that the log loss counts with.
 MIN_PROBABILITY = 1e-7
 
@@ -97,31 +99,6 @@ def make_models(
     return found, notes
 
 
-def check_name(parameter: str, name: object, known: Collection[str], others: str = "") -> None:
-    """Raise unless a name is known; the error lists all names and suggests the closest.
-
-    Examples
-    --------
-    >>> check_name("colour", "gren", ["red", "green"])
-    Traceback (most recent call last):
-    sufrep.errors.InvalidParameterError: colour is 'gren'.
-    Hint: colour must be one of red, green (did you mean 'green'?).
-    """
-    if name in known:
-        return
-    close = get_close_matches(str(name), known, n=1)
-    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-    raise InvalidParameterError(parameter, name, f"one of {', '.join(known)}{others}{suggestion}")
-
-
-def import_package(package: str, purpose: str, extra: str) -> Any:
-    """Import an optional package; if it is missing, the error names the extra to install."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingDependencyError(package.partition(".")[0], purpose, extra) from error
-
-
 class LabelledClassifier(ClassifierMixin, BaseEstimator):
     """Makes a classifier that expects the classes 0, 1, … accept classes of any type.
 
@@ -158,13 +135,13 @@ def _forest(classes: bool, seed: int) -> Any:
     """Breiman's forest; a third of the columns (for classes: the square root) is tried at a split."""
     options = {"n_jobs": 1, "random_state": seed}
     if classes:
-        return RandomForestClassifier(N_TREES, min_samples_leaf=3, **options)
-    return RandomForestRegressor(N_TREES, max_features=1 / 3, min_samples_leaf=5, **options)
+        return RandomForestClassifier(COMPARISON_TREES, min_samples_leaf=3, **options)
+    return RandomForestRegressor(COMPARISON_TREES, max_features=1 / 3, min_samples_leaf=5, **options)
 
 
 def _xgboost(classes: bool, seed: int) -> Any:
     xgboost = import_package(*_REQUIRED["xgboost"])
-    options = {**XGBOOST, "n_jobs": 1, "random_state": seed}
+    options = {**COMPARISON_XGBOOST, "n_jobs": 1, "random_state": seed}
     if classes:
         return LabelledClassifier(xgboost.XGBClassifier(**options))
     return xgboost.XGBRegressor(**options)
@@ -272,7 +249,7 @@ def log_losses(probabilities: Floats, classes: Array, y: Array) -> Floats:
     >>> log_losses(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array(["a", "b"]), np.array(["b", "never seen"]))
     array([ 0.69314718, 16.11809565])
     """
-    position = {label: place for place, label in enumerate(classes.tolist())}
-    places = np.array([position.get(label, -1) for label in y.tolist()], dtype=np.intp)
+    position = {label: column for column, label in enumerate(classes.tolist())}
+    columns = np.array([position.get(label, -1) for label in y.tolist()], dtype=np.intp)
     shares = np.column_stack([probabilities, np.zeros(len(y))])
-    return np.asarray(-np.log(np.maximum(shares[np.arange(len(y)), places], MIN_PROBABILITY)))
+    return np.asarray(-np.log(np.maximum(shares[np.arange(len(y)), columns], MIN_PROBABILITY)))

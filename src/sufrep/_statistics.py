@@ -21,14 +21,14 @@ def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]
     return float(values.mean() - half), float(values.mean() + half)
 
 
-def paired_p_values(differences: Floats, n_folds: float) -> tuple[float, float]:
+def paired_p_values(differences: Floats, effective_n_folds: float) -> tuple[float, float]:
     """Return two-sided p-values of a mean difference over folds: of the plain and of the corrected t-test.
 
     Parameters
     ----------
     differences : ndarray, shape (n_splits,)
         One for each fold of each repetition.
-    n_folds : float
+    effective_n_folds : float
         K, such that test sets are 1/(K − 1) of the training sets.
 
     Returns
@@ -44,20 +44,22 @@ def paired_p_values(differences: Floats, n_folds: float) -> tuple[float, float]:
     if variance == 0:
         p = 1.0 if mean == 0 else 0.0
         return p, p
-    factors = (1 / n_splits, _corrected_factor(n_splits, n_folds))
+    factors = (1 / n_splits, _corrected_factor(n_splits, effective_n_folds))
     plain, corrected = (
         2 * float(stats.t.sf(abs(mean) / np.sqrt(factor * variance), n_splits - 1)) for factor in factors
     )
     return plain, corrected
 
 
-def corrected_interval(differences: Floats, n_folds: float, level: float = 0.95) -> tuple[float, float]:
+def corrected_interval(
+    differences: Floats, effective_n_folds: float, level: float = 0.95
+) -> tuple[float, float]:
     """Return the interval of a mean difference that belongs to the corrected test of `paired_p_values`.
 
     Parameters
     ----------
     differences : ndarray, shape (n_splits,)
-    n_folds : float
+    effective_n_folds : float
     level : float, default=0.95
 
     Returns
@@ -68,7 +70,7 @@ def corrected_interval(differences: Floats, n_folds: float, level: float = 0.95)
     n_splits = len(differences)
     if n_splits < 2:
         return float("nan"), float("nan")
-    error = np.sqrt(_corrected_factor(n_splits, n_folds) * differences.var(ddof=1))
+    error = np.sqrt(_corrected_factor(n_splits, effective_n_folds) * differences.var(ddof=1))
     half = stats.t.ppf((1 + level) / 2, n_splits - 1) * error
     return float(differences.mean() - half), float(differences.mean() + half)
 
@@ -91,5 +93,5 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def _corrected_factor(n_splits: int, n_folds: float) -> float:
-    return 1 / n_splits + 1 / (n_folds - 1)
+def _corrected_factor(n_splits: int, effective_n_folds: float) -> float:
+    return 1 / n_splits + 1 / (effective_n_folds - 1)

@@ -11,10 +11,11 @@ import re
 import sys
 import warnings
 from difflib import get_close_matches
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 
 class SufrepError(Exception):
@@ -503,6 +504,34 @@ def _closest(missing: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """The most similar of the names, for each missing name that has one."""
     near = {name: get_close_matches(name, names, n=1) for name in missing}
     return {name: matches[0] for name, matches in near.items() if matches}
+
+
+# Checks that raise these errors
+
+
+def check_name(parameter: str, name: object, known: Collection[str], others: str = "") -> None:
+    """Raise unless a name is known; the error lists all names and suggests the closest.
+
+    Examples
+    --------
+    >>> check_name("colour", "gren", ["red", "green"])
+    Traceback (most recent call last):
+    sufrep.errors.InvalidParameterError: colour is 'gren'.
+    Hint: colour must be one of red, green (did you mean 'green'?).
+    """
+    if name in known:
+        return
+    close = get_close_matches(str(name), known, n=1)
+    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+    raise InvalidParameterError(parameter, name, f"one of {', '.join(known)}{others}{suggestion}")
+
+
+def import_package(package: str, purpose: str, extra: str) -> Any:
+    """Import an optional package; if it is missing, the error names the extra to install."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingDependencyError(package.partition(".")[0], purpose, extra) from error
 
 
 # Warnings

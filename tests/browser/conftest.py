@@ -111,7 +111,7 @@ def open_page(browser: Browser, page_file: Path) -> Iterator[Callable[..., Page]
 def sample_page() -> _report.Page:
     rows = [[name, i / 7, i % 3, f"{3 * i} %"] for i, name in enumerate(NASTY)]
     table = _report.TablePart(
-        ATTACK, [ATTACK, "gain", "rank", "share"], [*rows, ["last", None, None, None]], ATTACK, ATTACK, 1
+        ATTACK, [ATTACK, "gain", "rank", "share"], [*rows, ["last", None, None, None]], ATTACK, 1
     )
     charts = [
         _report.ChartPart(f"Chart {number} {ATTACK}", ATTACK, chart, ATTACK, table)
@@ -141,7 +141,7 @@ def sample_map() -> Any:
         sizes=sizes,
         values=sizes / 7,
         titles=[ATTACK, "up"],
-        extra={ATTACK: NASTY},
+        value_title=ATTACK,
     )
 
 
@@ -167,8 +167,8 @@ def sample_charts() -> list[Any]:
     return [
         _charts.interval_dots(rows=ranked, series=[ATTACK, "forest"], baseline=ATTACK, **common),
         _charts.paired_dots(rows=folds, **common),
-        _charts.spectrum_bars(np.array([0.6, 0.3, 0.1]), noise=0.2, noise_title=ATTACK),
-        _charts.size_bars(np.arange(1.0, 200.0), size_title=ATTACK),
+        _charts.spectrum_bars(np.array([0.6, 0.3, 0.1]), noise=0.2),
+        _charts.size_bars(np.arange(1.0, 200.0)),
         _charts.labelled_scatter(
             rows=timed, series=[ATTACK, "forest"], x_title=ATTACK, y_title="gain", hover=hover
         ),

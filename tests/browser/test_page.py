@@ -107,13 +107,13 @@ def test_the_copy_button_copies_the_code(page):
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == CODE
-    expect(page.locator("#said")).to_have_text("Code copied.")
+    expect(page.locator("#announcement")).to_have_text("Code copied.")
 
 
 def test_where_copying_is_forbidden_the_code_is_selected(page):
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }")
     page.locator(".code button").click()
-    expect(page.locator("#said")).to_contain_text("the code is selected")
+    expect(page.locator("#announcement")).to_contain_text("the code is selected")
     assert page.evaluate("String(getSelection())") == CODE
     page.evaluate("() => { delete navigator.clipboard.writeText; }")
 
@@ -128,7 +128,7 @@ def test_a_header_sorts_the_table_by_numbers_with_missing_values_last(page):
     header.get_by_role("button").press("Enter")
     assert shares.all_text_contents() == [f"{3 * i} %" for i in reversed(range(9))] + ["–"]
     expect(header).to_have_attribute("aria-sort", "descending")
-    expect(table.locator("tr.marked th")).to_contain_text("<img")
+    expect(table.locator("tr.highlighted th")).to_contain_text("<img")
 
 
 def test_every_control_can_be_reached_with_the_tab_key(page):

@@ -31,7 +31,7 @@ CONTRASTS = """
   });
 }
 """
-TEXT = "h1, h2, p:not(.unseen), dt, dd, a, summary, caption, th, td, li, code, button, label, .chart svg text"
+TEXT = "h1, h2, p:not(.visually-hidden), dt, dd, a, summary, th, td, li, code, button, label, .chart svg text"
 MARKS = ".role-mark.mark-symbol path, .role-mark.mark-rect path, .role-legend-symbol path"
 
 

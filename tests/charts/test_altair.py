@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -17,11 +16,11 @@ class FakeChart:
     def __init__(self, fails_at: str = "") -> None:
         self._fails_at = fails_at
 
-    def save(self, path: Path, **options: Any) -> None:
-        path.write_text("half")
+    def save(self, file: IO[Any], **options: Any) -> None:
+        text = f"whole {options['format']}"
+        file.write(text.encode() if options["format"] == "png" else text)
         if options["format"] == self._fails_at:
             raise OSError(28, "No space left on device")
-        path.write_text(f"whole {options['format']}")
 
 
 def test_a_chart_is_written_in_three_formats_under_one_name(tmp_path):

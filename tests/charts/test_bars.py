@@ -57,7 +57,7 @@ def test_a_spectrum_keeps_its_order_and_shows_the_first_thirty():
 def panels(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
     arguments = {
         "panels": ["left", "right"],
-        "places": ["here", "there"],
+        "categories": ["here", "there"],
         "series": {"ours": "#123456", "theirs": "#654321"},
         "value_title": "better",
         "reference_title": "published",
@@ -67,7 +67,7 @@ def panels(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def panel_bar(value: float, **changes: Any) -> dict[str, Any]:
-    row = {"panel": "left", "place": "here", "series": "ours", "value": value}
+    row = {"panel": "left", "category": "here", "series": "ours", "value": value}
     return {**row, "low": value - 0.1, "high": value + 0.1, "reference": 0.2, **changes}
 
 
@@ -87,7 +87,7 @@ def test_tooltips_of_panels_show_shares_in_percent_and_everything_else_unchanged
     encoding = panels(panel_bar(0.3, seeds=4))["spec"]["layer"][0]["encoding"]
     formats = {line["field"]: line.get("format") for line in encoding["tooltip"]}
     shares = dict.fromkeys(["value", "low", "high", "reference"], ".1%")
-    assert formats == {"place": None, "series": None, "seeds": None, **shares}
+    assert formats == {"category": None, "series": None, "seeds": None, **shares}
 
 
 @pytest.mark.parametrize(("reference", "n_layers"), [(0.2, 3), (0.0, 3), (None, 2)])

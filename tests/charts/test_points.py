@@ -42,21 +42,20 @@ def dots(spec: dict[str, Any]) -> dict[str, Any]:
     return spec["layer"][0]["encoding"]
 
 
-def test_each_level_keeps_its_place_size_value_and_extra_lines_of_the_tooltip():
+def test_each_level_keeps_its_position_size_and_value():
     spec = map_of(
         2,
         labels=["a", "b"],
         points=np.array([[1.0, 2.0], [3.0, 4.123456789]]),
         sizes=np.array([5.0, 6.5]),
         values=np.array([np.nan, 2.0]),
-        extra={"state": ["x", "y"]},
     )
     assert values_of(spec) == [
-        {"label": "b", "x": 3.0, "y": 4.1235, "size": 6.5, "value": 2.0, "extra0": "y", "named": True},
-        {"label": "a", "x": 1.0, "y": 2.0, "size": 5, "value": None, "extra0": "x", "named": True},
+        {"label": "b", "x": 3.0, "y": 4.1235, "size": 6.5, "value": 2.0, "named": True},
+        {"label": "a", "x": 1.0, "y": 2.0, "size": 5, "value": None, "named": True},
     ]
     titles = [line["title"] for line in dots(spec)["tooltip"]]
-    assert titles == ["level", "rows", "mean of the target", "state"]
+    assert titles == ["level", "rows", "mean of the target"]
 
 
 @pytest.mark.parametrize("n_levels", [0, 1, 3])
@@ -96,10 +95,10 @@ def test_a_few_outliers_do_not_use_up_the_colours():
     assert scale["clamp"]
 
 
-def test_the_search_is_a_parameter_with_the_given_name():
-    spec = map_of(1, search="wanted")
-    assert {"name": "wanted", "value": ""} in spec["params"]
-    assert "lower(wanted)" in str(spec["layer"][1]["transform"])
+def test_the_search_is_a_parameter_of_the_chart():
+    spec = map_of(1)
+    assert {"name": "search", "value": ""} in spec["params"]
+    assert "lower(search)" in str(spec["layer"][1]["transform"])
 
 
 def test_a_notebook_plot_keeps_points_sizes_and_titles():

@@ -72,7 +72,7 @@ def test_errors_that_are_not_ours_keep_their_traceback(monkeypatch, tmp_path):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a slip")
 
-    monkeypatch.setattr(run, "run_plan", broken)
+    monkeypatch.setattr(run, "run_trials", broken)
     monkeypatch.setattr(sys, "argv", ["sufrep", "paper", "simulations", "--store", str(tmp_path)])
     with pytest.raises(ZeroDivisionError, match="a slip"):
         main()
@@ -82,7 +82,7 @@ def test_ctrl_c_has_code_130_and_no_traceback(sufrep, monkeypatch, tmp_path):
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "run_plan", stopped)
+    monkeypatch.setattr(run, "run_trials", stopped)
     result = sufrep(f"paper simulations --store {tmp_path}")
     assert (result.code, result.out) == (130, "")
     assert result.err == "sufrep: stopped\n"

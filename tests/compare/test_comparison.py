@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from typing import Any
 
@@ -21,9 +22,15 @@ from sklearn.model_selection import ShuffleSplit
 from xgboost import XGBRegressor
 
 from sufrep import compare, load, make_encoder
-from sufrep._compare._run import KNOWN_METHODS
+from sufrep._compare._run import COMPARED_METHODS
 from sufrep._splits import level_folds
-from sufrep.errors import ComparisonError, InvalidParameterError, MissingDependencyError, NoEncoderError
+from sufrep.errors import (
+    ComparisonError,
+    InvalidParameterError,
+    MissingDependencyError,
+    NoEncoderError,
+    UnknownLibraryError,
+)
 
 METHODS = ["means", "drop", "target_encoder"]
 
@@ -145,7 +152,7 @@ def test_several_groups_and_crossed_ones_are_compared(mixed, group):
 )
 def test_every_method_works_for_every_task(rows, cut, task):
     X, y = rows()
-    methods = [method for method in KNOWN_METHODS if method not in ("sufficient", "latent_state")]
+    methods = [method for method in COMPARED_METHODS if method not in ("sufficient", "latent_state")]
     found = compare(X, cut(y), group="town", methods=methods, models="linear", cv=2)
     assert found.plan.data.task == task
     assert [(item.method, item.failure) for item in found.summaries if item.failed] == []
@@ -189,10 +196,26 @@ def test_a_missing_model_is_noted_and_raises_if_there_is_no_other(rows, monkeypa
         compare(*rows(), group="town", models="xgboost")
 
 
-@pytest.mark.parametrize("seed", [None, -1, 0.5])
+@pytest.mark.parametrize("seed", [None, -1, 0.5, True])
 def test_a_seed_is_a_whole_number(rows, seed):
     with pytest.raises(InvalidParameterError, match="random_state must be a whole number"):
         compare(*rows(), group="town", random_state=seed)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "expected"),
+    [
+        ("n_jobs", 0, "None, a number of parallel jobs"),
+        ("n_repeats", 1.5, "a whole number, 1 or more"),
+        ("n_repeats", 0, "a whole number, 1 or more"),
+        ("methods", 3, "None for all, or a list of names"),
+        ("methods", [], "None for all, or a list of names"),
+    ],
+)
+def test_an_invalid_parameter_raises_before_anything_is_run(rows, parameter, value, expected):
+    text = f"{parameter} is {value!r}.\nHint: {parameter} must be {expected}"
+    with pytest.raises(InvalidParameterError, match=re.escape(text)):
+        compare(*rows(), group="town", **{parameter: value})
 
 
 # Outputs
@@ -266,6 +289,15 @@ def test_dropping_has_no_encoder_to_save(rows):
     assert found.best.method == "drop"
     with pytest.raises(NoEncoderError, match="drop"):
         found.fit_encoder()
+
+
+def test_an_unknown_library_method_or_model_raises_with_the_known_ones(found):
+    with pytest.raises(UnknownLibraryError, match=r"library='foo' .*\nHint: use one of pandas, polars"):
+        found.table(library="foo")
+    with pytest.raises(InvalidParameterError, match=r"method is 'mean'.*\n.*did you mean 'means'"):
+        found.pipeline("mean", "linear")
+    with pytest.raises(InvalidParameterError, match=r"model is 'foo'.\nHint: model must be one of linear"):
+        found.pipeline("means", "foo")
 
 
 def test_if_everything_failed_there_is_no_winner(rows):

@@ -371,7 +371,6 @@ def test_where_most_levels_are_rare_all_rows_are_tested():
         ({"cv": 13}, "cv is 13"),
         ({"cv": 4, "folds": "grouped"}, "to the number of levels, 3, or a splitter"),
         ({"folds": "group"}, "folds is 'group'.\nHint: folds must be one of stratified, grouped"),
-        ({"n_repeats": 0}, "n_repeats must be 1 or more"),
         ({"cv": "x"}, r"a valid list of \(train, test\) \(Expected `cv`"),
         ({"cv": KFold(13)}, "a valid list .*number of splits n_splits=13 greater"),
         ({"cv": [3, 4]}, "a valid list"),

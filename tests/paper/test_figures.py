@@ -13,7 +13,7 @@ from sufrep._paper import figures
 from sufrep._paper.figures import draw_figures, figure
 from sufrep._paper.store import Store
 from sufrep._paper.summary import published_improvements, simulated_improvements
-from sufrep.errors import StoreError
+from sufrep.errors import NotWritableError, StoreError
 
 Record = dict[str, Any]
 FACTORS = {"one_hot": 1.0, "means": 0.8, "low_rank": 0.9, "permutation": 1.1, "deviation": 1.0, "bayes": 0.5}
@@ -83,7 +83,7 @@ def test_the_data_of_the_chart_are_the_improvements_and_the_published_bars():
         setup, n_latent, levels = item.cell
         assert row == {
             "panel": setup.replace("_", " "),
-            "place": f"{n_latent}L-{levels}G",
+            "category": f"{n_latent}L-{levels}G",
             "series": item.method,
             "value": item.mean,
             "low": item.low,
@@ -191,20 +191,20 @@ def test_png_svg_and_html_are_complete_and_need_no_network(tmp_path):
 def test_a_folder_that_cannot_be_made_raises(tmp_path):
     store = filled(tmp_path, made(["one_hot", "means"]))
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"file/out' cannot be written: Not a directory.\nHint: name"):
+    with pytest.raises(NotWritableError, match=r"Cannot write .*file/out': Not a directory.\nHint: name"):
         draw_figures(store, tmp_path / "file" / "out")
 
 
 def test_a_full_disk_raises_and_keeps_the_old_figures(tmp_path, monkeypatch):
     class Full:
-        def save(self, path: Path, **_: Any) -> None:
-            path.write_bytes(b"half")
+        def save(self, file: Any, **_: Any) -> None:
+            file.write(b"half")
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(figures, "figure", lambda _: Full())
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "figure_xgboost.png").write_bytes(b"old")
-    with pytest.raises(StoreError, match=r"out' cannot be written: No space left on device"):
+    with pytest.raises(NotWritableError, match=r"out': No space left on device"):
         draw_figures(filled(tmp_path, made(["one_hot", "means"])), folder)
     assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("figure_xgboost.png", b"old")]

@@ -15,13 +15,13 @@ from sufrep._paper import methods
 from sufrep._paper.methods import (
     ALPHAS,
     COMPONENTS,
-    KNOWN_METHODS,
+    TRIAL_METHODS,
     ModelSettings,
     TrialResult,
-    choose_components,
+    chooses_components,
     evaluate,
 )
-from sufrep._paper.models import XGBOOST, make_model
+from sufrep._paper.models import PAPER_XGBOOST, make_model
 from sufrep._paper.plan import Settings, SimulationTrial
 from sufrep._paper.samples import TrialData, simulated_data
 from sufrep.encoders import METHODS
@@ -42,7 +42,7 @@ def boosted_error(sample: TrialData, columns: np.ndarray) -> float:
     from xgboost import XGBRegressor
 
     rows = np.hstack([sample.X, columns])
-    model = XGBRegressor(**XGBOOST, random_state=0).fit(rows[~sample.test], sample.y[~sample.test])
+    model = XGBRegressor(**PAPER_XGBOOST, random_state=0).fit(rows[~sample.test], sample.y[~sample.test])
     return float(np.mean((model.predict(rows[sample.test]) - sample.y[sample.test]) ** 2))
 
 
@@ -177,7 +177,7 @@ def test_covariates_without_a_zero_are_not_shifted():
 
 
 def test_only_low_rank_methods_choose_the_number_of_components():
-    assert [m for m in (*KNOWN_METHODS, "oracle", "bayes") if choose_components(m)] == [
+    assert [m for m in (*TRIAL_METHODS, "oracle", "bayes") if chooses_components(m)] == [
         "low_rank",
         "sparse_low_rank",
     ]
@@ -296,7 +296,7 @@ def test_predictions_do_not_see_the_targets_of_the_test_rows(method):
 # Every method
 
 
-@pytest.mark.parametrize("method", [*KNOWN_METHODS, "oracle"])
+@pytest.mark.parametrize("method", [*TRIAL_METHODS, "oracle"])
 def test_every_method_runs_and_repeats_itself(method, monkeypatch):
     if method == "sufficient":  # all candidates would take long
         monkeypatch.setattr(methods, "make_encoder", partial(make_encoder, max_candidates=2))
@@ -306,7 +306,7 @@ def test_every_method_runs_and_repeats_itself(method, monkeypatch):
     assert result.n_columns == {"drop": 0, "oracle": 2, "permutation": 1, "fisher": 1}.get(
         method, result.n_columns
     )
-    if not choose_components(method):
+    if not chooses_components(method):
         assert evaluate(sample, method, learner) == result
         assert (result.k, result.alpha) == (None, None)
 

@@ -19,14 +19,14 @@ from sufrep._paper.methods import ModelSettings, evaluate
 from sufrep._paper.models import (
     DEPTH,
     LEARNING_RATE,
-    MODELS,
     NATIVE,
     NATIVE_MODELS,
+    PAPER_MODELS,
+    PAPER_XGBOOST,
     PEER_ENCODINGS,
     PEER_MODELS,
     ROUNDS,
     TAKES_SPARSE,
-    XGBOOST,
     grf_features,
     make_model,
     peer_columns,
@@ -36,7 +36,7 @@ from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 PACKAGES = {"forest": "econml", "sklearn_forest": "sklearn", "xgboost": "xgboost"}
 # The others read a column of levels by themselves; those of other libraries are tested below.
-ENCODED = [name for name in MODELS if name not in NATIVE_MODELS]
+ENCODED = [name for name in PAPER_MODELS if name not in NATIVE_MODELS]
 
 
 def made(name: str, *, n_columns: int = 4, n_trees: int = 8, seed: int = 0):
@@ -96,7 +96,7 @@ def test_the_honest_forest_has_the_defaults_of_grf():
 
 def test_boosted_trees_have_the_settings_that_the_store_records():
     parameters = made("xgboost", n_trees=3).get_params()
-    assert {name: parameters[name] for name in XGBOOST} == XGBOOST
+    assert {name: parameters[name] for name in PAPER_XGBOOST} == PAPER_XGBOOST
 
 
 @pytest.mark.parametrize("name", sorted(TAKES_SPARSE))
@@ -267,7 +267,9 @@ def test_an_encoding_is_one_column_next_to_the_covariates_and_uses_the_seed_of_t
 
     sample = peer_data()
     train, test = columns(method, seed=5)
-    model = XGBRegressor(**XGBOOST).fit(np.hstack([sample.X[~sample.test], train]), sample.y[~sample.test])
+    model = XGBRegressor(**PAPER_XGBOOST).fit(
+        np.hstack([sample.X[~sample.test], train]), sample.y[~sample.test]
+    )
     error = np.mean((model.predict(np.hstack([sample.X[sample.test], test])) - sample.y[sample.test]) ** 2)
     result = evaluate(sample, method, ModelSettings("xgboost", 4, seed=5))
     assert (result.mse, result.n_columns) == (pytest.approx(error, rel=1e-6), 1)
@@ -285,7 +287,9 @@ def by_hand(name: str) -> np.ndarray:
     if name == "xgboost_native":
         from xgboost import XGBRegressor
 
-        return XGBRegressor(**XGBOOST, enable_categorical=True).fit(frame[train], y).predict(frame[test])
+        return (
+            XGBRegressor(**PAPER_XGBOOST, enable_categorical=True).fit(frame[train], y).predict(frame[test])
+        )
     if name == "lightgbm_native":
         from lightgbm import LGBMRegressor
 
@@ -378,7 +382,7 @@ def test_the_seed_reaches_catboost():
 
 
 def test_all_have_as_many_rounds_as_the_xgboost_of_the_encodings():
-    assert tuple(XGBOOST[name] for name in ("n_estimators", "learning_rate", "max_depth")) == (
+    assert tuple(PAPER_XGBOOST[name] for name in ("n_estimators", "learning_rate", "max_depth")) == (
         ROUNDS,
         LEARNING_RATE,
         DEPTH,

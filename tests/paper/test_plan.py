@@ -8,7 +8,7 @@ from itertools import groupby
 
 import pytest
 
-from sufrep._paper.models import MODELS, PEER_ENCODINGS
+from sufrep._paper.models import PAPER_MODELS, PEER_ENCODINGS
 from sufrep._paper.plan import (
     BENCHMARK_DATASETS,
     BENCHMARK_METHODS,
@@ -134,9 +134,11 @@ def test_no_seeds_are_no_trials():
             {"models": ("boost",)},
             "models is 'boost'.\nHint: models must be one of forest, sklearn_forest, xgboost",
         ),
+        ({"n_latent": (2, 0)}, "n_latent is 0.\nHint: n_latent must be an integer of at least 1"),
+        ({"levels_per_latent": (-1,)}, "levels_per_latent is -1.\nHint: levels_per_latent must be an in"),
     ],
 )
-def test_an_unknown_name_in_simulations_raises_with_the_known_ones(names, text):
+def test_simulations_with_an_unknown_name_or_nothing_to_simulate_raise(names, text):
     with pytest.raises(InvalidParameterError, match=text):
         SimulationPlan(**names)
 
@@ -172,7 +174,7 @@ def test_every_encoder_and_the_covariates_alone_can_be_planned(plan, method):
     assert {trial.method for trial in plan(methods=(method,), seeds=(0,)).trials()} == {method}
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", PAPER_MODELS)
 def test_every_model_can_be_planned(model):
     assert {trial.model for trial in EmpiricalPlan(models=(model,)).trials()} == {model}
 
@@ -208,10 +210,10 @@ def test_all_settings_but_the_place_of_the_data_are_covered_here():
     assert {field.name for field in fields(Settings)} == {*CHANGES, "data_dir"}
 
 
-@pytest.mark.parametrize("name", ["XGBOOST", "COMPONENTS", "ALPHAS", "CHOICE_FOLDS", "CHOICE_TREES"])
+@pytest.mark.parametrize("name", ["PAPER_XGBOOST", "COMPONENTS", "ALPHAS", "CHOICE_FOLDS", "CHOICE_TREES"])
 def test_the_identity_changes_with_every_constant_that_results_depend_on(monkeypatch, name):
     before = Settings().identity()
-    other = {"XGBOOST": {"max_depth": 1}, "COMPONENTS": (2,), "ALPHAS": (0.5,)}.get(name, 17)
+    other = {"PAPER_XGBOOST": {"max_depth": 1}, "COMPONENTS": (2,), "ALPHAS": (0.5,)}.get(name, 17)
     monkeypatch.setattr(f"sufrep._paper.plan.{name}", other)
     assert Settings().identity() != before
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sufrep._paper.store import Store, Writer, export_all, trial_key, write_text
-from sufrep.errors import StoreError, SufrepError
+from sufrep.errors import NotWritableError, StoreError, SufrepError
 
 IDENTITY = {"n": 500, "p": 20, "xgboost": {"max_depth": 4}}
 RESULT = {"mse": 1.2345678901234567, "n_columns": 5, "k": 5, "alpha": None, "seconds": 0.25}
@@ -230,7 +230,7 @@ def test_a_file_in_place_of_the_folder_raises(tmp_path):
 def test_a_folder_in_place_of_a_csv_file_raises_and_leaves_no_temporary_file(tmp_path):
     (tmp_path / "csv" / "simulations.csv").mkdir(parents=True)
     with pytest.raises(
-        StoreError, match=r"simulations.csv' cannot be written: .+\nHint: name a writable folder"
+        NotWritableError, match=r"Cannot write .*simulations.csv': .+\nHint: name a writable folder"
     ):
         filled(tmp_path).export(tmp_path / "csv")
     assert [path.name for path in (tmp_path / "csv").iterdir()] == ["simulations.csv"]
@@ -312,13 +312,11 @@ def test_a_text_that_cannot_be_written_completely_leaves_the_old_one(tmp_path, m
     path = tmp_path / "table.csv"
     write_text(path, "old")
 
-    def fails(self: Path, text: str, encoding: str) -> None:
-        with self.open("w", encoding=encoding) as file:
-            file.write(text[:2])
+    def fails(descriptor: int) -> None:  # noqa: ARG001
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_text", fails)
-    with pytest.raises(StoreError, match="cannot be written: No space left on device"):
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(NotWritableError, match=r"Cannot write .*: No space left on device"):
         write_text(path, "new and longer")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

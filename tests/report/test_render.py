@@ -56,7 +56,7 @@ def no_bundle() -> Iterator[None]:
 
 
 def page_of(text: str) -> Page:
-    table = TablePart(text, [text, text], [[text, text], [None, 1.0]], text, text, 0)
+    table = TablePart(text, [text, text], [[text, text], [None, 1.0]], text, 0)
     chart = ChartPart(text, text, CHART, text, table, SearchBox("search", text, text))
     return Page(
         text, text, (text, text), ((text, text),), (table, chart, CodePart(text, text, text)), (text,), text
@@ -84,7 +84,7 @@ def test_every_field_of_every_part_is_on_the_page(read):
         given.append(f"word {len(given)}")
         return given[-1]
 
-    tables = [TablePart(word(), [word()], [[word()]], word(), word()) for _ in range(2)]
+    tables = [TablePart(word(), [word()], [[word()]], word()) for _ in range(2)]
     chart = ChartPart(word(), word(), CHART, word(), tables[1], SearchBox(word(), word(), word()))
     parts = (tables[0], chart, CodePart(word(), word(), word()))
     page = Page(word(), word(), (word(), word()), ((word(), word()),), parts, (word(),), word())

@@ -85,10 +85,10 @@ def test_headers_of_rows_are_aligned_as_text_and_sorted_as_numbers(read):
     ]
 
 
-@pytest.mark.parametrize("highlight", [None, 0, 1])
-def test_only_the_chosen_row_is_highlighted(read, highlight):
-    rows = attributes(rendered(read, ["name"], [["a"], ["b"]], highlight=highlight), "tr")
-    assert rows == [{}, *({"class": "marked"} if i == highlight else {} for i in range(2))]
+@pytest.mark.parametrize("highlighted", [None, 0, 1])
+def test_only_the_chosen_row_is_highlighted(read, highlighted):
+    rows = attributes(rendered(read, ["name"], [["a"], ["b"]], highlighted=highlighted), "tr")
+    assert rows == [{}, *({"class": "highlighted"} if i == highlighted else {} for i in range(2))]
 
 
 def test_a_table_without_rows_keeps_its_headers(read):

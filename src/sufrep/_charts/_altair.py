@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
 
+from sufrep._atomic import replace_file
 from sufrep.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -69,13 +71,11 @@ def write_chart(chart: Any, path: Path) -> list[Path]:
     written = []
     formats: dict[str, dict[str, Any]] = {"png": {"scale_factor": 2}, "svg": {}, "html": {"inline": True}}
     for suffix, options in formats.items():
+        file: BytesIO | StringIO = BytesIO() if suffix == "png" else StringIO()
+        chart.save(file, format=suffix, **options)
+        content = file.getvalue()
         final = path.with_name(f"{path.name}.{suffix}")
-        part = path.with_name(f"{path.name}.part")
-        try:
-            chart.save(part, format=suffix, **options)
-            part.replace(final)
-        finally:
-            part.unlink(missing_ok=True)
+        replace_file(final, content.encode() if isinstance(content, str) else content)
         written.append(final)
     return written
 

@@ -16,28 +16,19 @@ if TYPE_CHECKING:
 _MAX_BARS = 30
 _MAX_BINS = 16
 _HEIGHT = 260
+_SHARE_TITLE = "share of the variance"
+_SIZE_TITLE = "rows of the level"
 
 
-def spectrum_bars(
-    shares: Floats,
-    *,
-    index_title: str = "component",
-    value_title: str = "share of the variance",
-    noise: float | None = None,
-    noise_title: str = "expected from noise alone",
-) -> Any:
+def spectrum_bars(shares: Floats, *, noise: float | None = None) -> Any:
     """Bars of shares in the given order; those below the noise level are pale.
 
     Parameters
     ----------
     shares : ndarray, shape (k,)
         The first 30 are drawn.
-    index_title, value_title : str
-        Titles of the axes.
     noise : float, optional
         The share that noise alone would reach, drawn as a line.
-    noise_title : str
-        Label of that line.
 
     Returns
     -------
@@ -45,20 +36,21 @@ def spectrum_bars(
     """
     alt = load_altair()
     rows = [{"index": j + 1, "share": float(share)} for j, share in enumerate(shares[:_MAX_BARS])]
-    y = alt.Y("share:Q", title=value_title, axis=alt.Axis(format=SHARE_TICKS, tickCount=5, domain=False))
+    y = alt.Y("share:Q", title=_SHARE_TITLE, axis=alt.Axis(format=SHARE_TICKS, tickCount=5, domain=False))
     bars = alt.Chart().mark_bar(cornerRadiusEnd=2)
     bars = bars.encode(
-        x=alt.X("index:O", title=index_title, axis=alt.Axis(labelAngle=0, ticks=False)),
+        x=alt.X("index:O", title="component", axis=alt.Axis(labelAngle=0, ticks=False)),
         y=y,
         opacity=alt.condition(f"datum.share > {noise or 0.0}", alt.value(1), alt.value(0.4)),
         tooltip=[
-            alt.Tooltip("index:O", title=index_title),
-            alt.Tooltip("share:Q", title=value_title, format=SHARE),
+            alt.Tooltip("index:O", title="component"),
+            alt.Tooltip("share:Q", title=_SHARE_TITLE, format=SHARE),
         ],
     )
     layers = [bars]
     if noise is not None:
-        level = alt.Chart(alt.Data(values=[{"share": noise, "title": f"- - -  {noise_title}"}])).encode(y=y)
+        label = "- - -  expected from noise alone"
+        level = alt.Chart(alt.Data(values=[{"share": noise, "title": label}])).encode(y=y)
         # The bars of a spectrum decrease, so the upper right corner is free, even on a phone.
         text = level.mark_text(align="right", baseline="top", fontSize=11)
         text = text.encode(x=alt.value("width"), y=alt.value(2), text="title:N")
@@ -66,15 +58,13 @@ def spectrum_bars(
     return alt.layer(*layers, data=alt.Data(values=rows)).properties(width="container", height=_HEIGHT)
 
 
-def size_bars(sizes: Floats, *, size_title: str = "rows of the level", count_title: str = "levels") -> Any:
+def size_bars(sizes: Floats) -> Any:
     """Histogram of sizes, with bins of equal width on a logarithmic axis.
 
     Parameters
     ----------
     sizes : ndarray, shape (n,)
         Positive.
-    size_title, count_title : str
-        Titles of the axes.
 
     Returns
     -------
@@ -88,13 +78,13 @@ def size_bars(sizes: Floats, *, size_title: str = "rows of the level", count_tit
         alt.Chart(alt.Data(values=rows))
         .mark_rect(xOffset=0.5, x2Offset=-0.5, cornerRadius=1)
         .encode(
-            x=alt.X("from:Q", title=size_title, scale=scale, axis=axis),
+            x=alt.X("from:Q", title=_SIZE_TITLE, scale=scale, axis=axis),
             x2="to:Q",
             y2=alt.datum(0),
-            y=alt.Y("count:Q", title=count_title, axis=alt.Axis(tickCount=5, tickMinStep=1, domain=False)),
+            y=alt.Y("count:Q", title="levels", axis=alt.Axis(tickCount=5, tickMinStep=1, domain=False)),
             tooltip=[
-                alt.Tooltip("sizes:N", title=size_title),
-                alt.Tooltip("count:Q", title=count_title, format=COUNT),
+                alt.Tooltip("sizes:N", title=_SIZE_TITLE),
+                alt.Tooltip("count:Q", title="levels", format=COUNT),
                 alt.Tooltip("share:Q", title="share of all rows", format=SHARE),
             ],
         )
@@ -106,7 +96,7 @@ def grouped_bars(
     *,
     rows: Sequence[Mapping[str, Any]],
     panels: Sequence[str],
-    places: Sequence[str],
+    categories: Sequence[str],
     series: Mapping[str, str],
     value_title: str,
     reference_title: str,
@@ -118,10 +108,10 @@ def grouped_bars(
     Parameters
     ----------
     rows : sequence of mappings
-        With the keys ``panel``, ``place``, ``series``, ``value`` (a share), ``low``, ``high``, ``reference``
-        (the last three may be None). All other fields are shown in the tooltip.
-    panels, places : sequences of str
-        In the order in which they are drawn; the bars of one place stand side by side.
+        With the keys ``panel``, ``category``, ``series``, ``value`` (a share), ``low``, ``high`` and
+        ``reference`` (the last three may be None). All other fields are shown in the tooltip.
+    panels, categories : sequences of str
+        In the order in which they are drawn; the bars of one category stand side by side.
     series : mapping of str to str
         The colour of each series, in the order of the bars.
     value_title, reference_title, title, subtitle : str
@@ -134,7 +124,10 @@ def grouped_bars(
     alt = load_altair()
     base = alt.Chart().encode(
         x=alt.X(
-            "place:N", sort=list(places), title=None, axis=alt.Axis(labelAngle=0, domain=False, ticks=False)
+            "category:N",
+            sort=list(categories),
+            title=None,
+            axis=alt.Axis(labelAngle=0, domain=False, ticks=False),
         ),
         xOffset=alt.XOffset("series:N", sort=list(series)),
         tooltip=_panel_tooltips(alt, rows),

@@ -50,14 +50,10 @@ def level_map(
     values: Floats | None,
     titles: Sequence[str],
     value_title: str = "mean of the target",
-    size_title: str = "rows",
-    label_title: str = "level",
-    extra: Mapping[str, Sequence[Any]] | None = None,
-    search: str = "search",
 ) -> Any:
     """Levels as points in a plane, coloured by a value; at most the ``MAX_LEVELS`` largest.
 
-    The largest are labelled. The chart has a text parameter named `search`: points whose label contains the
+    The largest are labelled. The chart has a text parameter named ``search``: points whose label contains the
     text (in upper or lower case) get a ring and their label, the others fade.
 
     Parameters
@@ -69,12 +65,8 @@ def level_map(
         May contain NaN.
     titles : sequence of 2 str
         Titles of the axes.
-    value_title, size_title, label_title : str
-        Titles of value, size and label in the tooltip and the legend.
-    extra : mapping of str to sequence of length n, optional
-        Further lines of the tooltip, by title.
-    search : str
-        Name of the parameter.
+    value_title : str
+        Title of the value in the tooltip and the legend.
 
     Returns
     -------
@@ -84,11 +76,9 @@ def level_map(
     drawn = _largest(sizes)
     labels, points, sizes = [labels[i] for i in drawn], points[drawn], sizes[drawn]
     values = None if values is None else values[drawn]
-    columns = {f"extra{j}": [column[i] for i in drawn] for j, column in enumerate((extra or {}).values())}
-    rows = _map_rows(labels, points, sizes, values, columns)
-    hover = {"label": label_title, "size": size_title, **({} if values is None else {"value": value_title})}
-    hover |= dict(zip(columns, extra or {}, strict=True))
-    matches = f"(length({search}) > 0 && indexof(lower(datum.label), lower({search})) >= 0)"
+    rows = _map_rows(labels, points, sizes, values)
+    hover = {"label": "level", "size": "rows", **({} if values is None else {"value": value_title})}
+    matches = "(length(search) > 0 && indexof(lower(datum.label), lower(search)) >= 0)"
     # All layers have the tooltip, because rings and labels cover their dots.
     base = alt.Chart().encode(
         x=_map_axis(alt, "x", titles[0], points[:, 0]),
@@ -96,15 +86,15 @@ def level_map(
         tooltip=tooltips(alt, rows, hover),
     )
     largest = float(sizes.max(initial=1.0))
-    opacity = alt.condition(f"length({search}) == 0 || {matches}", alt.value(0.75), alt.value(0.1))
+    opacity = alt.condition(f"length(search) == 0 || {matches}", alt.value(0.75), alt.value(0.1))
     colour = {} if values is None else {"color": _map_colour(alt, values, value_title)}
     dots = base.mark_circle(clip=True).encode(size=_dot_size(alt, "size", largest), opacity=opacity, **colour)
     pan_zoom = alt.selection_interval(name="pan_zoom", bind="scales", zoom=_ZOOM, translate=_PAN)
     dots = dots.add_params(pan_zoom)
-    layers = [dots, _rings(alt, base, matches, largest), _labels(alt, base, search, matches)]
+    layers = [dots, _rings(alt, base, matches, largest), _labels(alt, base, matches)]
     return (
         alt.layer(*layers, data=alt.Data(values=rows))
-        .add_params(alt.param(name=search, value=""))
+        .add_params(alt.param(name="search", value=""))
         .properties(width="container", height=_MAP_HEIGHT)
     )
 
@@ -206,13 +196,9 @@ def _largest(sizes: Floats) -> Any:
 
 
 def _map_rows(
-    labels: Sequence[str],
-    points: Floats,
-    sizes: Floats,
-    values: Floats | None,
-    extra: Mapping[str, Sequence[Any]],
+    labels: Sequence[str], points: Floats, sizes: Floats, values: Floats | None
 ) -> list[dict[str, Any]]:
-    """The data of the map; the fields of `extra` are added as they are."""
+    """The data of the map."""
     labelled = _labelled_ranks(labels, points)
     rows = []
     for i, label in enumerate(labels):
@@ -225,7 +211,6 @@ def _map_rows(
         }
         if values is not None:
             row["value"] = _five_digits(values[i])
-        row |= {field: column[i] for field, column in extra.items()}
         rows.append(row | ({"named": True} if i in labelled else {}))
     return rows
 
@@ -255,8 +240,8 @@ def _rings(alt: Any, base: Any, matches: str, largest: float) -> Any:
     return rings.encode(size=_dot_size(alt, "ring", largest))
 
 
-def _labels(alt: Any, base: Any, search: str, matches: str) -> Any:
-    labelled = base.transform_filter(f"length({search}) == 0 ? datum.named : {matches}")
+def _labels(alt: Any, base: Any, matches: str) -> Any:
+    labelled = base.transform_filter(f"length(search) == 0 ? datum.named : {matches}")
     labelled = labelled.transform_window(
         rank="row_number()", sort=[alt.SortField("size", order="descending")]
     ).transform_filter(f"datum.rank <= {_MAX_LABELLED_MATCHES}")

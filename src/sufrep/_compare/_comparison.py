@@ -17,20 +17,21 @@ from sufrep._compare._data import make_splits, read_data
 from sufrep._compare._page import comparison_page, ranking_chart
 from sufrep._compare._results import Summary, choose_baseline, find_ties, make_verdict, summarise
 from sufrep._compare._run import (
+    COMPARED_METHODS,
     ComparisonPlan,
     FoldScore,
     check_methods,
     make_method,
     make_scoring,
     make_steps,
-    run_plan,
+    run_comparison,
 )
 from sufrep._frames import frame_from_columns
-from sufrep._grid import make_report
+from sufrep._grid import check_n_jobs, make_report
 from sufrep._models import make_models
 from sufrep._report import write_page
 from sufrep.encoders import METHODS
-from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError
+from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
     from sufrep.encoders import GroupEncoder
     from sufrep.encoders._inputs import Group
-
-_LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 class Best(NamedTuple):
@@ -62,6 +61,8 @@ class Comparison:
         What was run: data, methods, models and splits.
     fold_scores : list of FoldScore
         One for each method, model and split.
+    summaries : list of Summary
+        Every method with every model over all splits, best first, failures last.
     baseline : str
         The method that improvements are relative to: "one_hot", or "drop" if one-hot columns failed.
     notes : tuple of str
@@ -70,25 +71,15 @@ class Comparison:
 
     plan: ComparisonPlan
     fold_scores: list[FoldScore]
+    summaries: list[Summary]
     baseline: str
     notes: tuple[str, ...]
     _fitted: dict[tuple[str, str], Pipeline] = field(default_factory=dict)
 
     @property
-    def summaries(self) -> list[Summary]:
-        """Every method with every model over all splits, best first, failures last."""
-        return summarise(self.fold_scores, self.plan.scoring, self.baseline, self._overlapping_folds)
-
-    @property
     def n_folds(self) -> int:
         """Number of folds of one repetition."""
-        return 1 + max(split.fold for split in self.plan.splits)
-
-    @property
-    def _overlapping_folds(self) -> float:
-        """K such that test sets are 1/(K − 1) of the training sets; at most the number of folds."""
-        n_train, n_test = (sum(len(getattr(s, part)) for s in self.plan.splits) for part in ("train", "test"))
-        return min(self.n_folds, 1 + n_train / n_test) if n_test else self.n_folds
+        return self.plan.n_folds
 
     @property
     def best(self) -> Best:
@@ -106,7 +97,7 @@ class Comparison:
         tied: list[str] = []
         if not first.failed:
             best = (first.model, first.method)
-            tied = find_ties(self.fold_scores, plan.scoring, best, self._overlapping_folds)
+            tied = find_ties(self.fold_scores, plan.scoring, best, plan.effective_n_folds)
         return make_verdict(
             summaries,
             plan.scoring,
@@ -127,7 +118,7 @@ class Comparison:
         rows = [asdict(item) for item in self.summaries]
         columns = {part.name: [row[part.name] for row in rows] for part in fields(Summary)}
         columns["failure"] = [text or "" for text in columns["failure"]]
-        return frame_from_columns(columns, _LIBRARIES if library is None else (library,))
+        return frame_from_columns(columns, library)
 
     def plot(self) -> Any:
         """Draw the ranking with its intervals, as an Altair chart."""
@@ -142,7 +133,7 @@ class Comparison:
         ----------
         path : str or path
         loading : str or None
-            Python code that defines X and y, shown in the report before the code of the winner.
+            Python code that defines X and y, shown in the report before the code of the best pipeline.
         """
         return write_page(comparison_page(self, loading), path)
 
@@ -170,6 +161,8 @@ class Comparison:
 
     def pipeline(self, method: str, model: str) -> Pipeline:
         """Return the unfitted pipeline of a method and a model."""
+        check_name("method", method, COMPARED_METHODS)
+        check_name("model", model, self.plan.models)
         steps = make_steps(self.plan.data, method, self.plan.seed)
         return Pipeline([*steps, ("model", clone(self.plan.models[model]))])
 
@@ -282,15 +275,23 @@ def compare(
     >>> found.verdict[0]
     'Encode group with LatentStateEncoder (latent_state): with linear, it predicts y best.'
     """
-    if not isinstance(random_state, Integral) or random_state < 0:
-        raise InvalidParameterError("random_state", random_state, "a whole number, 0 or more")
+    _check_whole("random_state", random_state, 0)
+    _check_whole("n_repeats", n_repeats, 1)
+    check_n_jobs(n_jobs)
     chosen = check_methods(methods)
     data = read_data(X, y, group, task)
     built, model_notes = make_models(models, classes=data.task != "regression", seed=random_state)
     splits, fold_notes = make_splits(data, cv=cv, n_repeats=n_repeats, folds=folds, seed=random_state)
     plan = ComparisonPlan(data, chosen, built, splits, make_scoring(scoring, data.task), random_state)
-    scores = run_plan(plan, n_jobs, make_report(progress, "compare"))
-    return Comparison(plan, scores, choose_baseline(scores), (*data.notes, *model_notes, *fold_notes))
+    scores = run_comparison(plan, n_jobs, make_report(progress, "compare"))
+    baseline = choose_baseline(scores)
+    summaries = summarise(scores, plan.scoring, baseline, plan.effective_n_folds)
+    return Comparison(plan, scores, summaries, baseline, (*data.notes, *model_notes, *fold_notes))
+
+
+def _check_whole(parameter: str, value: object, least: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise InvalidParameterError(parameter, value, f"a whole number, {least} or more")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

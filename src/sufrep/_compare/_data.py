@@ -13,13 +13,12 @@ from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._frames import is_frame, with_missing_level
-from sufrep._models import check_name
 from sufrep._splits import ALWAYS_TRAINING, level_folds
 from sufrep.encoders import ToNumbers
 from sufrep.encoders._inputs import check_length, read_factor, read_table, resolve_layout
 from sufrep.encoders._target import MOST_CLASSES, kind_of
 from sufrep.encoders._to_numbers import as_date
-from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, warn
+from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, check_name, warn
 from sufrep.representation import is_null, level_label
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class ComparisonData:
         Numbers, or classes as the user gave them.
     group : str, int, tuple or list of these
         As encoders take it: names, or positions if the columns have no names.
-    place : int
+    group_position : int
         If there are several groups, the position of the one with most levels.
     group_name : str
         Name of that group.
@@ -67,7 +66,7 @@ class ComparisonData:
     X: Any
     y: Array
     group: Group | list[Group]
-    place: int
+    group_position: int
     group_name: str
     columns: list[Column]
     codes: Codes
@@ -125,8 +124,8 @@ def read_data(X: Any, y: Any, group: Group | list[Group] | None, task: str) -> C
     table = read_table(to_numbers, X, reset=True)
     check_length(y, table.n_rows)
     layout = _layout(table, group)
-    place, factor = _largest_group(table, layout)
-    group_name = layout.group_names(table.names)[place]
+    group_position, factor = _largest_group(table, layout)
+    group_name = layout.group_names(table.names)[group_position]
     values, task = read_target_values(y, task)
     target_name = str(getattr(y, "name", None) or "y")
     _refuse_target_in_table(table, target_name, values)
@@ -142,7 +141,7 @@ def read_data(X: Any, y: Any, group: Group | list[Group] | None, task: str) -> C
         X=X if is_frame(X) else np.asarray(X, dtype=object if not hasattr(X, "dtype") else None),
         y=values,
         group=_group_of(layout, table.names if named else None),
-        place=place,
+        group_position=group_position,
         group_name=group_name,
         columns=kept,
         codes=factor.codes,
@@ -174,12 +173,12 @@ def _layout(table: Table, group: Group | list[Group] | None) -> Layout:
 def _largest_group(table: Table, layout: Layout) -> tuple[int, Factor]:
     """Return position and levels of the group with most levels, of which it must have two."""
     factors = [read_factor(table, positions, "level") for positions in layout.groups]
-    place = int(np.argmax([len(factor.levels) for factor in factors]))
-    levels = factors[place].levels
+    group_position = int(np.argmax([len(factor.levels) for factor in factors]))
+    levels = factors[group_position].levels
     if len(levels) < 2:
-        name = layout.group_names(table.names)[place]
+        name = layout.group_names(table.names)[group_position]
         raise OneLevelError(name, [level_label(level) for level in levels.tolist()])
-    return place, factors[place]
+    return group_position, factors[group_position]
 
 
 def _group_of(layout: Layout, names: Sequence[str] | None) -> Any:
@@ -293,7 +292,7 @@ def _numbers(values: Array) -> Array:
 
 
 def _check_classes(values: Array, task: str) -> None:
-    """Refuse a constant target, and classes that cannot be learned."""
+    """Refuse a constant target, and classes that cannot be learnt."""
     distinct = np.unique(values)
     if len(distinct) < 2:
         raise TargetError(
@@ -347,8 +346,6 @@ def make_splits(
         unit = "levels" if folds == "grouped" else "rows"
         expected = f"a number of folds from 2 to the number of {unit}, {limit}, or a splitter"
         raise InvalidParameterError("cv", n_folds, expected)
-    if n_repeats < 1:
-        raise InvalidParameterError("n_repeats", n_repeats, "1 or more")
     splits: list[Split] = []
     notes: list[str] = []
     for repeat in range(n_repeats):

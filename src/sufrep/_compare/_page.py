@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from sklearn.pipeline import Pipeline
 
 from sufrep._charts import (
     MAX_LEVELS,
@@ -20,21 +16,21 @@ from sufrep._charts import (
     size_bars,
     spectrum_bars,
 )
+from sufrep._compare._levels import level_plane, means_spectrum, target_means
 from sufrep._compare._results import fold_improvements
-from sufrep._compare._run import CODINGS, DROP, make_steps
+from sufrep._compare._run import CODINGS
 from sufrep._compare._snippet import pipeline_code
 from sufrep._report import ChartPart, CodePart, Page, SearchBox, TablePart
 from sufrep.encoders import METHODS, PermutationEncoder
-from sufrep.encoders._display import principal_plane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Codes, Floats
+    from sufrep._arrays import Floats
     from sufrep._compare._comparison import Comparison
     from sufrep._compare._data import ComparisonData
+    from sufrep._compare._levels import LevelPlane
     from sufrep._compare._results import Summary
-    from sufrep.representation import Representation
 
 # Methods that give similar levels similar vectors, so that a map of the levels makes sense.
 MAPPABLE = frozenset(
@@ -58,9 +54,9 @@ def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
     """Return the whole report."""
     data, summaries = comparison.plan.data, comparison.summaries
     done = [item for item in summaries if not item.failed]
-    parts: list[Any] = [_results_part(comparison)]
+    parts: list[Any] = [results_part(comparison)]
     if done:
-        parts = [ranking_part(comparison, done), _code_part(comparison, loading), *parts]
+        parts = [ranking_part(comparison, done), code_part(comparison, loading), *parts]
         parts += [*fold_parts(comparison, done), *map_parts(comparison, done), *spectrum_parts(comparison)]
     parts.append(size_part(comparison))
     if done:
@@ -124,15 +120,15 @@ def _facts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _code_part(comparison: Comparison, loading: str | None) -> CodePart:
+def code_part(comparison: Comparison, loading: str | None) -> CodePart:
     return CodePart(
-        title="Use the winner",
+        title="Use the best pipeline",
         text="A scikit-learn pipeline. In Python, comparison.fit_best() returns the same pipeline, fitted.",
         code=pipeline_code(comparison.pipeline(*comparison.best), loading),
     )
 
 
-def _results_part(comparison: Comparison) -> TablePart:
+def results_part(comparison: Comparison) -> TablePart:
     summaries, scoring = comparison.summaries, comparison.plan.scoring
     columns = ["method", "model", scoring.name, "improvement", "95 % from", "to", "p", "p, corrected"]
     columns += ["p, adjusted", "seconds to fit", "seconds to predict", "columns added"]
@@ -160,7 +156,7 @@ def _results_part(comparison: Comparison) -> TablePart:
             "and Bengio). Adjusted: corrected for the number of methods as well (Holm). Seconds: medians "
             "over the folds, encoder and model together."
         ),
-        highlight=0 if not summaries[0].failed else None,
+        highlighted=0 if not summaries[0].failed else None,
     )
 
 
@@ -232,14 +228,14 @@ def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart
         if item.method not in MAPPABLE:
             continue
         encoder = comparison.fitted_encoder(item.method, item.model)
-        representation = list(encoder.representations_.values())[data.place]
+        representation = list(encoder.representations_.values())[data.group_position]
         plane = level_plane(data, representation, means)
         if plane is not None:
-            return [_map_part(data, item.method, plane, means, means_title)]
+            return [_plane_part(data, item.method, plane, means, means_title)]
     return []
 
 
-def _map_part(
+def _plane_part(
     data: ComparisonData, method: str, plane: LevelPlane, means: Floats, means_title: str
 ) -> ChartPart:
     labels, counts = data.level_names(), data.counts
@@ -347,99 +343,3 @@ def improvement_text(comparison: Comparison, value: float) -> str | None:
 
 def number_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-# Levels
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LevelPlane:
-    """Positions of the levels in a plane.
-
-    Attributes
-    ----------
-    points : ndarray, shape (n_levels, 2)
-    titles : list of 2 str
-        Titles of the axes.
-    """
-
-    points: Floats
-    titles: list[str]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spectrum:
-    """How much the levels differ in each direction of their covariates.
-
-    Attributes
-    ----------
-    shares : ndarray, shape (min(n_levels, p),)
-        Shares of the variance between levels.
-    noise : float
-        The first share if levels are assigned to the same rows at random.
-    """
-
-    shares: Floats
-    noise: float
-
-
-def level_plane(data: ComparisonData, representation: Representation, means: Floats) -> LevelPlane | None:
-    """Place the levels by their vectors; a single column is plotted against the means of the target."""
-    values: Any = representation.values
-    values = values.toarray() if hasattr(values, "toarray") else values
-    order = representation.positions(data.levels.tolist())
-    values, n_columns = values[order], values.shape[1]
-    if not n_columns:
-        return None
-    if n_columns == 1:
-        return LevelPlane(np.column_stack([values, means]), [representation.columns[0], "mean of the target"])
-    points, titles = principal_plane(values, np.maximum(data.counts, 1).astype(float))
-    return LevelPlane(points, titles)
-
-
-def target_means(data: ComparisonData) -> tuple[Floats, str]:
-    """Return the mean target of each level (n_levels,), or the share of one class, and its title."""
-    y, title = data.y, f"mean of {data.target_name}"
-    if data.task != "regression":
-        classes, counts = np.unique(y, return_counts=True)
-        shown = classes[-1] if data.task == "binary" else classes[np.argmax(counts)]
-        y, title = y == shown, f"share of {data.target_name} = {shown}"
-    means = group_means(data.codes, np.asarray(y, dtype=np.float64)[:, None], len(data.levels))
-    return means[:, 0], title
-
-
-def means_spectrum(data: ComparisonData, seed: int) -> Spectrum | None:
-    """Return the spectrum of the covariate means, in units of the spread within levels."""
-    columns = np.asarray(Pipeline(make_steps(data, DROP, seed)).fit_transform(data.X), dtype=np.float64)
-    columns = columns[:, np.isfinite(columns).any(axis=0)]
-    if not columns.shape[1]:
-        return None
-    columns = np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0))
-    squared = _squared_singular_values(columns, data.codes)
-    shuffled = np.random.default_rng(seed).permutation(data.codes)
-    total = squared.sum()
-    if total <= 0:
-        return None
-    return Spectrum(squared / total, float(_squared_singular_values(columns, shuffled)[0] / total))
-
-
-def group_means(codes: Codes, columns: Floats, n_levels: int) -> Floats:
-    """Return the means of columns (n, p) within levels; (n_levels, p)."""
-    counts = np.maximum(np.bincount(codes, minlength=n_levels), 1)
-    sums = [np.bincount(codes, column, minlength=n_levels) for column in columns.T]
-    return np.column_stack(sums) / counts[:, None]
-
-
-def _squared_singular_values(columns: Floats, codes: Codes) -> Floats:
-    """Return those of the means of standardised columns, levels weighted by their number of rows."""
-    n_levels = int(codes.max()) + 1
-    centred = columns - columns.mean(axis=0)
-    means = group_means(codes, centred, n_levels)
-    spread: Floats = np.sqrt(np.mean((centred - means[codes]) ** 2, axis=0))
-    overall: Floats = np.sqrt(np.mean(centred**2, axis=0))
-    # A column that is constant within levels has no spread there; one that is constant adds nothing.
-    unit: Floats = np.where(spread > 1e-9 * overall, spread, overall)
-    known = np.broadcast_to(unit > 0, means.shape)
-    scaled = np.divide(means, unit, out=np.zeros_like(means), where=known)
-    share = np.sqrt(np.bincount(codes, minlength=n_levels) / len(codes))
-    return np.asarray(np.linalg.svd(share[:, None] * scaled, compute_uv=False) ** 2)

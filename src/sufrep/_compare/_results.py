@@ -23,7 +23,6 @@ SIGNIFICANCE = 0.05
 _MAX_NAMED = 6
 # Nobody would choose these for having few columns.
 _NEVER_SUGGESTED = frozenset({*CODINGS, "permutation", "multi_permutation"})
-_NAMES = {ONE_HOT: "one-hot columns", DROP: "dropping the column"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +83,18 @@ def choose_baseline(scores: Sequence[FoldScore]) -> str:
     return next((method for method in order if works.get(method)), ONE_HOT)
 
 
-def summarise(scores: Sequence[FoldScore], scoring: Scoring, baseline: str, n_folds: float) -> list[Summary]:
+def summarise(
+    scores: Sequence[FoldScore], scoring: Scoring, baseline: str, effective_n_folds: float
+) -> list[Summary]:
     """Summarise every method with every model, best first, failures last."""
     values = {key: _values(items) for key, items in scores_by_method(scores)}
     found: list[Summary] = []
     for model in dict.fromkeys(item.model for item in scores):
         of_baseline = values.get((model, baseline), np.empty(0))
         of_model = [
-            _summary(items, values[key], of_baseline, scoring, n_folds, is_baseline=key[1] == baseline)
+            _summary(
+                items, values[key], of_baseline, scoring, effective_n_folds, is_baseline=key[1] == baseline
+            )
             for key, items in scores_by_method(scores)
             if key[0] == model
         ]
@@ -116,7 +119,7 @@ def fold_improvements(
 
 
 def find_ties(
-    scores: Sequence[FoldScore], scoring: Scoring, best: tuple[str, str], n_folds: float
+    scores: Sequence[FoldScore], scoring: Scoring, best: tuple[str, str], effective_n_folds: float
 ) -> list[str]:
     """Return the methods that cannot be distinguished from the best (model, method) with the same model.
 
@@ -129,7 +132,7 @@ def find_ties(
         if model != best[0] or method == best[1] or not len(of_method):
             continue
         gains = scoring.gains(of_method, values[best])
-        if paired_p_values(gains, n_folds)[1] >= SIGNIFICANCE and gains.min() <= 0:
+        if paired_p_values(gains, effective_n_folds)[1] >= SIGNIFICANCE and gains.min() <= 0:
             found.append(method)
     return found
 
@@ -146,7 +149,7 @@ def _summary(
     values: Floats,
     of_baseline: Floats,
     scoring: Scoring,
-    n_folds: float,
+    effective_n_folds: float,
     *,
     is_baseline: bool,
 ) -> Summary:
@@ -158,8 +161,13 @@ def _summary(
         gains, unit = scoring.gains(of_baseline, values), scoring.unit(of_baseline)
         # Nothing can be relative to a baseline without any loss.
         unit = unit or math.nan
-        low, high = corrected_interval(gains, n_folds)
-        compared = (float(gains.mean()) / unit, low / unit, high / unit, *paired_p_values(gains, n_folds))
+        low, high = corrected_interval(gains, effective_n_folds)
+        compared = (
+            float(gains.mean()) / unit,
+            low / unit,
+            high / unit,
+            *paired_p_values(gains, effective_n_folds),
+        )
     done = [item for item in items if not item.failure]
     return Summary(
         items[0].model,
@@ -234,11 +242,10 @@ def _headline(best: Summary, group: str, target: str) -> str:
 
 
 def _improvement(best: Summary, base: Summary, scoring: Scoring) -> str:
-    score = f"Its {scoring.name} is {best.score:.4g}"
-    name = _NAMES.get(base.method, base.method)
+    score = f"{'The' if best.method == DROP else 'Its'} {scoring.name} is {best.score:.4g}"
     if best.method == base.method:
-        return f"{score}; no other method beats {name}."
-    text = f"{score}, compared with {base.score:.4g} for {name}"
+        return f"{score}; no other method beats {base.method}."
+    text = f"{score}, compared with {base.score:.4g} for {base.method}"
     if not math.isfinite(best.improvement):
         return f"{text}."
     text += f": {scoring.improvement_text(best.improvement, sign=False)} better"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -16,12 +17,12 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
 
-from sufrep._grid import Failure, attempt, run_grid, single_threaded_fit
-from sufrep._models import check_name, log_losses
+from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
+from sufrep._models import log_losses
 from sufrep._sklearn import take_rows
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, ToNumbers, make_encoder
 from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
-from sufrep.errors import InvalidParameterError
+from sufrep.errors import InvalidParameterError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from sufrep.encoders._inputs import Inputs
 
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
-KNOWN_METHODS = (*METHODS, TARGET_ENCODER, DROP)
+COMPARED_METHODS = (*METHODS, TARGET_ENCODER, DROP)
 # Codings with a column for each level but one.
 CODINGS = tuple(name for name, (kind, _) in METHODS.items() if kind is ContrastEncoder)
 # Encodings of more cells (of 8 bytes) fail instead of filling the memory.
@@ -61,6 +62,17 @@ class ComparisonPlan:
     splits: Sequence[Split]
     scoring: Scoring
     seed: int
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of one repetition."""
+        return 1 + max(split.fold for split in self.splits)
+
+    @property
+    def effective_n_folds(self) -> float:
+        """K such that test sets are 1/(K − 1) of the training sets; at most the number of folds."""
+        n_train, n_test = (sum(len(getattr(s, part)) for s in self.splits) for part in ("train", "test"))
+        return min(self.n_folds, 1 + n_train / n_test) if n_test else self.n_folds
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +105,7 @@ class FoldScore:
     failure: str | None = None
 
 
-def run_plan(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
+def run_comparison(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
     """Score everything in parallel; the scores are sorted by model, method and split."""
     total = len(plan.methods) * len(plan.splits)
     found: list[list[FoldScore]] = []
@@ -127,12 +139,12 @@ def scores_by_method(scores: Sequence[FoldScore]) -> Iterator[tuple[tuple[str, s
 def check_methods(methods: str | Sequence[str] | None) -> list[str]:
     """Return the methods to compare, always with one-hot columns, the baseline."""
     if methods is None:
-        return list(KNOWN_METHODS)
-    listed = [methods] if isinstance(methods, str) else list(methods)
-    for method in listed:
-        check_name("methods", method, KNOWN_METHODS)
-    if not listed:
+        return list(COMPARED_METHODS)
+    listed = [methods] if isinstance(methods, str) else methods
+    if not isinstance(listed, Iterable) or not (listed := list(listed)):
         raise InvalidParameterError("methods", methods, "None for all, or a list of names")
+    for method in listed:
+        check_name("methods", method, COMPARED_METHODS)
     return list(dict.fromkeys([ONE_HOT, *listed]))
 
 
@@ -198,7 +210,7 @@ class EncodedSplit:
 
 
 def read_split(data: ComparisonData, split: Split) -> SplitRows:
-    """Take the rows of a split, and turn text and dates into numbers as learned from the training rows."""
+    """Take the rows of a split, and turn text and dates into numbers as learnt from the training rows."""
     train, test = (take_rows(data.X, rows) for rows in (split.train, split.test))
     if not data.all_numeric:
         to_numbers = ToNumbers(keep=data.columns).fit(train)
@@ -242,7 +254,7 @@ def score_split(
     """
     method, repeat, fold = name
     # EM that stops early, levels that are new in a fold, deprecations in other packages: all are ignored.
-    with single_threaded_fit(Warning):
+    with single_threaded_without_warnings(Warning):
         encoded = inputs if isinstance(inputs, Failure) else attempt(partial(encode_split, *inputs))
         found = {
             label: encoded

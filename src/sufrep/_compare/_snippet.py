@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from sufrep._models import LabelledClassifier
 from sufrep.encoders import METHODS
+from sufrep.encoders._registry import method_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,7 @@ def _imports(value: Any) -> Iterator[tuple[str, str]]:
         for part in value:
             yield from _imports(part)
     elif type(value).__module__ != "builtins":
-        method = _method(value)
+        method = method_of(value)
         yield ("sufrep", "make_encoder") if method else (_public_module(value), type(value).__name__)
         for parameter in _changed(value).values():
             yield from _imports(parameter)
@@ -84,7 +85,7 @@ def _code(value: Any) -> str:
     if type(value).__module__ == "builtins":
         return repr(value)
     changed = _changed(value)
-    method = _method(value)
+    method = method_of(value)
     if method:
         fixed = METHODS[method][1]
         first = [repr(method), _code(changed.pop("group", None))]
@@ -95,16 +96,6 @@ def _code(value: Any) -> str:
 
 def _arguments(parameters: dict[str, Any]) -> list[str]:
     return [f"{key}={_code(part)}" for key, part in parameters.items()]
-
-
-def _method(value: Any) -> str | None:
-    """Return the most specific method for which ``make_encoder`` makes an encoder like this."""
-    fitting = [
-        name
-        for name, (kind, fixed) in METHODS.items()
-        if type(value) is kind and all(getattr(value, key) == part for key, part in fixed.items())
-    ]
-    return max(fitting, key=lambda name: len(METHODS[name][1]), default=None)
 
 
 def _changed(value: Any) -> dict[str, Any]:

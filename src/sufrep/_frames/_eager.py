@@ -22,6 +22,7 @@ from sufrep.errors import (
     MissingDependencyError,
     NotNumericError,
     SparseOutputError,
+    UnknownLibraryError,
 )
 from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels, is_null, sort_levels
@@ -261,18 +262,24 @@ def _runs(positions: Sequence[int]) -> list[slice]:
     return [slice(positions[a], positions[b] + 1) for a, b in zip(starts, ends, strict=False)]
 
 
-def frame_from_columns(columns: Mapping[str, Any], libraries: Sequence[Any]) -> Any:
-    """Build a native frame in the first of the libraries that is installed.
+_LIBRARIES = ("pandas", "polars", "pyarrow")
+
+
+def frame_from_columns(columns: Mapping[str, Any], library: str | None) -> Any:
+    """Build a native frame.
 
     Parameters
     ----------
     columns : mapping of str to sequence
-    libraries : sequence of str
-        Any of "pandas", "polars" and "pyarrow".
+    library : {"pandas", "polars", "pyarrow"} or None
+        None takes the first of them that is installed.
     """
-    for library in libraries:
+    if library not in (None, *_LIBRARIES):
+        raise UnknownLibraryError(str(library), _LIBRARIES)
+    libraries: Sequence[Any] = _LIBRARIES if library is None else (library,)
+    for name in libraries:
         try:
-            return nw.from_dict(dict(columns), backend=library).to_native()
+            return nw.from_dict(dict(columns), backend=name).to_native()
         except ModuleNotFoundError:
             continue
     raise MissingDependencyError(libraries[0], "A table as a frame", "cli")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sufrep._charts import grouped_bars, write_chart
 from sufrep._paper.summary import simulated_improvements
 from sufrep._simulate import SETUPS
-from sufrep.errors import StoreError
+from sufrep.errors import NotWritableError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = Non
             chart = figure([item for item in shown if item.model == model])
             written += write_chart(chart, folder / f"figure_{model}")
     except OSError as error:
-        raise StoreError(folder, f"cannot be written: {error.strerror}", "name another folder.") from error
+        raise NotWritableError(folder, f"{error.strerror or error}.", "name another folder.") from error
     return written
 
 
@@ -83,7 +83,7 @@ def figure(items: Sequence[SimulatedImprovement]) -> Any:
     return grouped_bars(
         rows=[_row(item) for item in items],
         panels=[_words(setup) for setup in SETUPS],
-        places=[_place(cell) for cell in sorted({item.cell[1:] for item in items})],
+        categories=[_cell_name(cell) for cell in sorted({item.cell[1:] for item in items})],
         series={
             name: COLOURS.get(name) or next(fresh) for name in dict.fromkeys(item.method for item in items)
         },
@@ -96,7 +96,7 @@ def figure(items: Sequence[SimulatedImprovement]) -> Any:
 
 def _explanation(items: Sequence[SimulatedImprovement]) -> str:
     _, n_latent, levels = items[0].cell
-    cell = f"{_place((n_latent, levels))}: {n_latent} states of {levels} levels."
+    cell = f"{_cell_name((n_latent, levels))}: {n_latent} states of {levels} levels."
     fewest, most = min(item.n_seeds for item in items), max(item.n_seeds for item in items)
     if most == 1:
         return f"One seed. {cell}"
@@ -107,7 +107,7 @@ def _explanation(items: Sequence[SimulatedImprovement]) -> str:
 def _row(item: SimulatedImprovement) -> dict[str, Any]:
     return {
         "panel": _words(item.cell[0]),
-        "place": _place(item.cell[1:]),
+        "category": _cell_name(item.cell[1:]),
         "series": item.method,
         "value": item.mean,
         "low": item.low if item.n_seeds > 1 else None,
@@ -117,7 +117,7 @@ def _row(item: SimulatedImprovement) -> dict[str, Any]:
     }
 
 
-def _place(cell: tuple[int, int]) -> str:
+def _cell_name(cell: tuple[int, int]) -> str:
     """Return the paper's name of a cell: hidden states, and levels of each."""
     return f"{cell[0]}L-{cell[1]}G"
 

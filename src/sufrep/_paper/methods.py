@@ -20,7 +20,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "latent_state_target": ("latent_state", {"use_target": True, "output": "posterior"}),
 }
 # Our encoders, those of peers, and the covariates alone.
-KNOWN_METHODS = (*METHODS, *VARIANTS, *PEER_ENCODINGS, "drop")
+TRIAL_METHODS = (*METHODS, *VARIANTS, *PEER_ENCODINGS, "drop")
 
 # Candidates for 3-fold cross-validation on the training rows, as in the paper; first k, then alpha given k.
 COMPONENTS = (5, 10, 15)
@@ -69,7 +69,7 @@ class TrialResult:
     alpha: float | None = None
 
 
-def choose_components(method: str) -> bool:
+def chooses_components(method: str) -> bool:
     """Return whether the number of components of a method is chosen by cross-validation."""
     return method in METHODS and "n_components" in METHODS[method][0]().get_params()
 
@@ -91,7 +91,7 @@ def evaluate(
 
 def _choose(data: TrialData, method: str, settings: ModelSettings) -> dict[str, Any]:
     """Choose the number of components, and the sparsity, by cross-validation within the training rows."""
-    if not choose_components(method):
+    if not chooses_components(method):
         return {}
     chosen: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {"n_components": [k for k in COMPONENTS if k <= data.X.shape[1]] or [1]}

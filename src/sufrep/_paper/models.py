@@ -16,26 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._models import check_name, import_package
+from sufrep._models import PAPER_XGBOOST
 from sufrep.encoders import LatentStateRegressor
+from sufrep.errors import check_name, import_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sufrep._arrays import Codes, Floats
 
-# Trees of a forest. grf's default is 2,000; more trees change the error little and the time in proportion.
-N_TREES = 100
-# Of all boosted trees.
-ROUNDS, LEARNING_RATE, DEPTH = 100, 0.2, 4
-# Chosen by hand for speed among neighbouring values; see docs/paper.md.
-XGBOOST = {"n_estimators": ROUNDS, "learning_rate": LEARNING_RATE, "max_depth": DEPTH, "n_jobs": 1}
+# The boosted trees of peers are as many, as deep and learn as fast as those of xgboost.
+ROUNDS, LEARNING_RATE, DEPTH = (
+    PAPER_XGBOOST[name] for name in ("n_estimators", "learning_rate", "max_depth")
+)
 
 
 def make_model(name: str, *, n_columns: int, n_trees: int, seed: int) -> Any:
     """Return an unfitted model for `n_columns` columns, and a group column if the model reads one."""
-    check_name("model", name, MODELS)
-    return MODELS[name](n_columns, n_trees, seed)
+    check_name("model", name, PAPER_MODELS)
+    return PAPER_MODELS[name](n_columns, n_trees, seed)
 
 
 # Models that need an encoding
@@ -75,9 +74,9 @@ def breiman_forest(n_columns: int, n_trees: int, seed: int) -> Any:
 
 
 def boosted_trees(_n_columns: int, _n_trees: int, seed: int) -> Any:
-    """Boosted trees (xgboost) with the settings of ``XGBOOST``."""
+    """Boosted trees (xgboost) with the settings of ``PAPER_XGBOOST``."""
     xgboost = import_package("xgboost", "The model 'xgboost'", "boost")
-    return xgboost.XGBRegressor(**XGBOOST, random_state=seed)
+    return xgboost.XGBRegressor(**PAPER_XGBOOST, random_state=seed)
 
 
 # Models that read the group column, the last one, without an encoding
@@ -87,7 +86,9 @@ def boosted_trees_native(n_columns: int, _n_trees: int, seed: int) -> Any:
     """The same boosted trees, which sort the levels by their gradients and split them into two sets."""
     xgboost = import_package("xgboost", "The model 'xgboost_native'", "boost")
     kinds = ["q"] * n_columns + ["c"]
-    return xgboost.XGBRegressor(**XGBOOST, enable_categorical=True, feature_types=kinds, random_state=seed)
+    return xgboost.XGBRegressor(
+        **PAPER_XGBOOST, enable_categorical=True, feature_types=kinds, random_state=seed
+    )
 
 
 def lemma_one(n_columns: int, _n_trees: int, _seed: int) -> Any:
@@ -206,7 +207,7 @@ NATIVE_MODELS: dict[str, Callable[[int, int, int], Any]] = {
     "xgboost_native": boosted_trees_native,
     **PEER_MODELS,
 }
-MODELS: dict[str, Callable[[int, int, int], Any]] = {
+PAPER_MODELS: dict[str, Callable[[int, int, int], Any]] = {
     "forest": honest_forest,
     "sklearn_forest": breiman_forest,
     "xgboost": boosted_trees,

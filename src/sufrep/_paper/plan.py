@@ -6,19 +6,19 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sufrep._models import check_name
+from sufrep._models import PAPER_TREES, PAPER_XGBOOST
 from sufrep._paper.methods import (
     ALPHAS,
     CHOICE_FOLDS,
     CHOICE_TREES,
     COMPONENTS,
-    KNOWN_METHODS,
-    choose_components,
+    TRIAL_METHODS,
+    chooses_components,
 )
-from sufrep._paper.models import MODELS, N_TREES, NATIVE, NATIVE_MODELS, XGBOOST
+from sufrep._paper.models import NATIVE, NATIVE_MODELS, PAPER_MODELS
 from sufrep._simulate import SETUPS, Setup
 from sufrep.datasets import DATASETS
-from sufrep.errors import UnknownMethodError
+from sufrep.errors import InvalidParameterError, UnknownMethodError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -85,7 +85,7 @@ class Settings:
     n: int = 10_000
     p: int = 20
     own_probability: float = 0.9
-    n_trees: int = N_TREES
+    n_trees: int = PAPER_TREES
     n_folds: int = 4
     data_dir: str | None = None
 
@@ -99,7 +99,7 @@ class Settings:
         del values["data_dir"]
         return {
             **values,
-            "xgboost": XGBOOST,
+            "xgboost": PAPER_XGBOOST,
             "choice": {
                 "n_components": list(COMPONENTS),
                 "alpha": list(ALPHAS),
@@ -166,9 +166,11 @@ class SimulationPlan:
     experiment: Experiment = field(default="simulations", init=False)
 
     def __post_init__(self) -> None:
-        _check_names("setups", self.setups, SETUPS)
-        _check_names("models", self.models, MODELS)
-        _check_methods(self.methods, (*KNOWN_METHODS, *REFERENCES))
+        _check_known("setups", self.setups, SETUPS)
+        _check_known("models", self.models, PAPER_MODELS)
+        _check_methods(self.methods, (*TRIAL_METHODS, *REFERENCES))
+        _check_positive("n_latent", self.n_latent)
+        _check_positive("levels_per_latent", self.levels_per_latent)
 
     def trials(self) -> list[Trial]:
         """Return all trials, seed by seed, so that an interrupted run has equally many of each cell."""
@@ -204,9 +206,9 @@ class EmpiricalPlan:
     experiment: Experiment = field(default="empirical", init=False)
 
     def __post_init__(self) -> None:
-        _check_names("datasets", self.datasets, DATASETS)
-        _check_names("models", self.models, MODELS)
-        _check_methods(self.methods, KNOWN_METHODS)
+        _check_known("datasets", self.datasets, DATASETS)
+        _check_known("models", self.models, PAPER_MODELS)
+        _check_methods(self.methods, TRIAL_METHODS)
 
     def trials(self) -> list[Trial]:
         """Return all trials, repetition by repetition."""
@@ -248,12 +250,18 @@ def _variants(model: str, methods: Sequence[str], k_index_bug: bool) -> list[tup
     """Return (method, k_index_bug) pairs: the bug affects methods that choose k; native models have one."""
     if model in NATIVE_MODELS:
         return [(NATIVE, False)]
-    return [(method, k_index_bug and choose_components(method)) for method in methods]
+    return [(method, k_index_bug and chooses_components(method)) for method in methods]
 
 
-def _check_names(parameter: str, names: Sequence[str], known: Collection[str]) -> None:
+def _check_known(parameter: str, names: Sequence[str], known: Collection[str]) -> None:
     for name in names:
         check_name(parameter, name, known)
+
+
+def _check_positive(parameter: str, numbers: Sequence[int]) -> None:
+    for number in numbers:
+        if number < 1:
+            raise InvalidParameterError(parameter, number, "an integer of at least 1")
 
 
 def _check_methods(methods: Sequence[str], known: Sequence[str]) -> None:

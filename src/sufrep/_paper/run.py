@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from sufrep._grid import Failure, attempt, run_grid, single_threaded_fit
+from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
 from sufrep._paper.methods import ModelSettings, TrialResult, evaluate
 from sufrep._paper.plan import SimulationTrial
 from sufrep._paper.samples import real_data, simulated_data
@@ -61,7 +61,7 @@ def run_trial(trial: Trial, settings: Settings, keep_failures: bool = False) -> 
     """
     start = perf_counter()
     # Sparse low rank with the smallest alpha may stop early.
-    with _delayed_interrupt(), single_threaded_fit(ConvergenceWarning):
+    with _delayed_interrupt(), single_threaded_without_warnings(ConvergenceWarning):
         if isinstance(trial, SimulationTrial):
             data = simulated_data(trial, settings)
         else:
@@ -89,7 +89,7 @@ def _evaluated_or_failure(trial: Trial, data: TrialData, n_trees: int) -> dict[s
     return {**result, "failure": None}
 
 
-def run_plan(
+def run_trials(
     plan: Plan,
     store: Store,
     *,
@@ -133,10 +133,12 @@ def run_plan(
             on_start(len(todo), len(trials) - len(todo))
         if not todo:
             return 0
-        writer.append_run(command, versions())
         keep_failures = plan.experiment == "benchmark"
 
         def on_result(record: dict[str, Any]) -> None:
+            # Only now: a run that fails before its first result must not tie the store to its settings.
+            if not writer.has_run:
+                writer.append_run(command, versions())
             writer.append(record)
             if on_finished:
                 on_finished(record)

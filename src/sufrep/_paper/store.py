@@ -17,8 +17,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sufrep._atomic import replace_file
 from sufrep._paper.plan import EmpiricalTrial, SimulationTrial
-from sufrep.errors import StoreError
+from sufrep.errors import NotWritableError, StoreError
 
 try:
     import fcntl
@@ -159,10 +160,12 @@ class Writer:
 
     def __init__(self, path: Path, descriptor: int, settings: Record) -> None:
         self._path, self._descriptor, self._settings = path, descriptor, settings
+        self.has_run = False
 
     def append_run(self, command: str, versions: dict[str, str]) -> None:
         """Record the command and versions of a run."""
         self._write({"run": {"command": command, "versions": versions, "settings": self._settings}})
+        self.has_run = True
 
     def append(self, record: Record) -> None:
         """Append one finished trial; when this returns, it is on the disk."""
@@ -197,15 +200,11 @@ def export_all(folder: Path, out: Path) -> list[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file completely or not at all."""
-    part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        replace_file(path, text.encode())
     except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise StoreError(path, f"cannot be written: {error.strerror}", _WRITABLE) from error
+        raise NotWritableError(path, f"{error.strerror or error}.", _WRITABLE) from error
 
 
 _WRITABLE = "name a writable folder on a disk with free space."

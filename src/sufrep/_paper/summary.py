@@ -37,7 +37,7 @@ VERDICTS = ("first", "within one standard error", "behind")
 Verdict: TypeAlias = Literal["first", "within one standard error", "behind", "failed"]
 
 # Setup, number of hidden states, levels of each.
-Cell: TypeAlias = tuple[str, int, int]
+SimulationCell: TypeAlias = tuple[str, int, int]
 
 
 # Improvements over one-hot
@@ -62,7 +62,7 @@ class SimulatedImprovement:
     """
 
     model: str
-    cell: Cell
+    cell: SimulationCell
     method: str
     mean: float
     low: float
@@ -105,17 +105,17 @@ def simulated_improvements(records: Sequence[Record]) -> list[SimulatedImproveme
     """Return the improvement of every method in every cell; order as in the records."""
     published = published_improvements()
     found = []
-    errors = _errors_by_place(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
+    errors = _errors_by_cell(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
     for (model, *where), by_method in errors.items():
-        cell: Cell = tuple(where)
+        cell: SimulationCell = tuple(where)
         for method, ours in by_method.items():
             from_baseline = model in NATIVE_MODELS and method in REFERENCES
             if method == BASELINE or from_baseline:
                 continue
-            seeds, theirs = _paired(ours, by_method.get(BASELINE, {}))
-            if not len(seeds):
+            mse, one_hot = _paired(ours, by_method.get(BASELINE, {}))
+            if not len(mse):
                 continue
-            shares = 1 - seeds / theirs
+            shares = 1 - mse / one_hot
             low, high = student_interval(shares)
             bar = published.get((model, cell, method.removesuffix(BUG_SUFFIX)))
             found.append(
@@ -126,7 +126,7 @@ def simulated_improvements(records: Sequence[Record]) -> list[SimulatedImproveme
                     float(shares.mean()),
                     low,
                     high,
-                    float(seeds.mean()),
+                    float(mse.mean()),
                     len(shares),
                     bar,
                 )
@@ -149,7 +149,7 @@ class Recovery:
     """
 
     model: str
-    cell: Cell
+    cell: SimulationCell
     method: str
     reference: str
     share: float
@@ -161,7 +161,7 @@ class Recovery:
 def recoveries(records: Sequence[Record], reference: str = "oracle") -> list[Recovery]:
     """Return the share of the improvement of `reference` that each method reaches, in each cell."""
     found = []
-    errors = _errors_by_place(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
+    errors = _errors_by_cell(records, ("model", "setup", "n_latent", "levels_per_latent"), "seed")
     for (model, *where), by_method in errors.items():
         best, baseline = by_method.get(reference, {}), by_method.get(BASELINE, {})
         for method, ours in by_method.items():
@@ -171,7 +171,7 @@ def recoveries(records: Sequence[Record], reference: str = "oracle") -> list[Rec
             gained = np.array([baseline[seed] - ours[seed] for seed in seeds])
             possible = np.array([baseline[seed] - best[seed] for seed in seeds])
             interval = ratio_interval(gained, possible)
-            cell: Cell = tuple(where)
+            cell: SimulationCell = tuple(where)
             found.append(Recovery(model, cell, method, reference, *interval, len(seeds)))
     return found
 
@@ -192,7 +192,7 @@ def empirical_improvements(records: Sequence[Record], n_folds: int) -> list[Empi
     """Return the improvement of every method on every data set, with both tests."""
     published = published_tables()
     found = []
-    errors = _errors_by_place(records, ("model", "dataset"), "seed", "fold")
+    errors = _errors_by_cell(records, ("model", "dataset"), "seed", "fold")
     for (model, dataset), by_method in errors.items():
         for method, ours in by_method.items():
             if method == BASELINE:
@@ -223,18 +223,18 @@ def method_name(record: Record) -> str:
     return f"{record['method']}{BUG_SUFFIX * record['k_index_bug']}"
 
 
-def _errors_by_place(
+def _errors_by_cell(
     records: Sequence[Record], where: Sequence[str], *split: str
 ) -> dict[tuple[Any, ...], dict[str, dict[tuple[Any, ...], float]]]:
-    """Return errors by place (the model first), method and split.
+    """Return errors by cell (the model first), method and split.
 
     A model that reads the group without an encoding has no one-hot columns; it gets the baseline and the
     references of `BASELINE_MODEL`.
     """
     found: dict[Any, dict[str, dict[Any, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        place, part = tuple(record[name] for name in where), tuple(record[name] for name in split)
-        found[place][method_name(record)][part] = record["mse"]
+        cell, part = tuple(record[name] for name in where), tuple(record[name] for name in split)
+        found[cell][method_name(record)][part] = record["mse"]
     for model, *rest in list(found):
         if model in NATIVE_MODELS:
             theirs = found.get((BASELINE_MODEL, *rest), {})
@@ -419,14 +419,14 @@ def _best(errors: dict[str, Floats]) -> str:
 
 def in_order(names: Iterable[str], first: Sequence[str]) -> list[str]:
     """Sort names: those in `first` in its order, then the others alphabetically."""
-    place = {name: i for i, name in enumerate(first)}
-    return sorted(names, key=lambda name: (place.get(name, len(place)), name))
+    rank = {name: i for i, name in enumerate(first)}
+    return sorted(names, key=lambda name: (rank.get(name, len(rank)), name))
 
 
 # The paper's own numbers
 
 
-def published_improvements() -> dict[tuple[str, Cell, str], float]:
+def published_improvements() -> dict[tuple[str, SimulationCell, str], float]:
     """Return the relative improvement over one-hot by model, cell and method."""
     return {
         (row["model"], (row["setup"], int(row["n_latent"]), int(row["levels_per_latent"])), method): float(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from sufrep._paper.models import NATIVE_MODELS
 from sufrep._paper.plan import BENCHMARK_METHODS, BENCHMARK_MODELS, REFERENCES
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         SimulatedImprovement,
     )
 
+# What one entry of a table shows.
+Item = TypeVar("Item", "EmpiricalImprovement", "SimulatedImprovement", "Recovery")
 Format: TypeAlias = Literal["text", "markdown", "latex"]
 
 # Within this many points of the published bar, ours counts as the same.
@@ -114,11 +116,7 @@ def all_tables(folder: Path) -> list[TextTable]:
 def empirical_tables(records: Sequence[Record], n_folds: int = 4) -> list[TextTable]:
     """Return tables of each model: improvement over one-hot with both tests, and the published values."""
     found = empirical_improvements(records, n_folds)
-    return [
-        _empirical_table([item for item in found if item.model == model and item.method in methods], methods)
-        for model in dict.fromkeys(item.model for item in found)
-        for methods in _blocks(item.method for item in found if item.model == model)
-    ]
+    return _tables_by_model(found, _empirical_table)
 
 
 def _empirical_table(found: Sequence[EmpiricalImprovement], methods: Sequence[str]) -> TextTable:
@@ -137,11 +135,7 @@ def _empirical_table(found: Sequence[EmpiricalImprovement], methods: Sequence[st
 def simulation_tables(records: Sequence[Record]) -> list[TextTable]:
     """Return tables of each model: percent improvement over one-hot ± 95 %, (published)."""
     found = simulated_improvements(records)
-    return [
-        _simulation_table([item for item in found if item.model == model and item.method in methods], methods)
-        for model in dict.fromkeys(item.model for item in found)
-        for methods in _blocks(item.method for item in found if item.model == model)
-    ]
+    return _tables_by_model(found, _simulation_table)
 
 
 def _simulation_table(found: Sequence[SimulatedImprovement], methods: Sequence[str]) -> TextTable:
@@ -163,11 +157,7 @@ def recovery_tables(records: Sequence[Record]) -> list[TextTable]:
     """
     found = [item for item in recoveries(records, "oracle") if item.model not in NATIVE_MODELS]
     found += [item for item in recoveries(records, "bayes") if item.model in NATIVE_MODELS]
-    return [
-        _recovery_table([item for item in found if item.model == model and item.method in methods], methods)
-        for model in dict.fromkeys(item.model for item in found)
-        for methods in _blocks(item.method for item in found if item.model == model)
-    ]
+    return _tables_by_model(found, _recovery_table)
 
 
 def _recovery_table(found: Sequence[Recovery], methods: Sequence[str]) -> TextTable:
@@ -241,6 +231,17 @@ _STATISTICS = {
 }
 
 
+def _tables_by_model(
+    found: Sequence[Item], make_table: Callable[[Sequence[Item], Sequence[str]], TextTable]
+) -> list[TextTable]:
+    """Return one table for each model and block of methods."""
+    return [
+        make_table([item for item in found if item.model == model and item.method in methods], methods)
+        for model in dict.fromkeys(item.model for item in found)
+        for methods in _blocks(item.method for item in found if item.model == model)
+    ]
+
+
 def _blocks(methods: Iterable[str]) -> list[list[str]]:
     """Split methods into tables: the paper's four and the references first, then all others."""
     names = dict.fromkeys(methods)
@@ -269,13 +270,13 @@ def benchmark_tables(records: Sequence[Record]) -> list[TextTable]:
         f"Means over {' or '.join(map(str, folds))} folds; encodings are followed by {BASELINE_MODEL}.",
         "±: standard error of the paired difference to the best entry, which is marked with *.",
     )
-    errors = _grid(f"Benchmark: MSE in percent of {BASELINE}", found, _error_cell, notes)
+    errors = _entry_table(f"Benchmark: MSE in percent of {BASELINE}", found, _error_cell, notes)
     judged = judgements(records)
-    seconds = _grid("Benchmark: median seconds per fold", found, lambda item: f"{item.seconds:.2f}")
+    seconds = _entry_table("Benchmark: median seconds per fold", found, lambda item: f"{item.seconds:.2f}")
     return [errors, *([_judgement_table(judged)] if judged else []), seconds]
 
 
-def _grid(
+def _entry_table(
     title: str,
     found: Sequence[BenchmarkResult],
     cell: Callable[[BenchmarkResult], str],

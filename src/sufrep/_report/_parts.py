@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Cell: TypeAlias = str | float | int | None
+CellValue: TypeAlias = str | float | int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,17 @@ class TablePart:
     rows : sequence of sequences of length k
         Numbers are shown with four digits and sorted in full precision; None is shown as a dash. Text that
         is a number with a unit or a remark (``"12.5 %"``) is sorted as this number.
-    text, caption : str
-        A paragraph above the table, and its caption.
-    highlight : int, optional
-        The row to highlight.
+    text : str
+        A paragraph above the table.
+    highlighted : int, optional
+        The position of the row to highlight.
     """
 
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[CellValue]]
     text: str = ""
-    caption: str = ""
-    highlight: int | None = None
+    highlighted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._report._parts import Cell, TablePart
+    from sufrep._report._parts import CellValue, TablePart
 
 # One number with its sign and separators, optionally followed by a percent sign, a spread or a remark.
 _NUMBER = re.compile(r"([+\-\u2212]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?:%|±.*|\(.*\))?", re.DOTALL)
@@ -62,7 +62,7 @@ def html_table(part: TablePart) -> HtmlTable:
     return HtmlTable(part, header, tuple(_html_row(row, numeric) for row in part.rows))
 
 
-def cell_text(cell: Cell) -> str:
+def cell_text(cell: CellValue) -> str:
     """The text of a cell: counts with commas, other numbers with four digits.
 
     >>> [cell_text(cell) for cell in ("a", 12345, 0.123456, 98765.4, None)]
@@ -75,7 +75,7 @@ def cell_text(cell: Cell) -> str:
     return f"{cell:,.0f}" if isinstance(cell, int) or abs(cell) >= 1000 else f"{cell:.4g}"
 
 
-def sort_value(cell: Cell) -> float | None:
+def sort_value(cell: CellValue) -> float | None:
     """The number that a cell is, or consists of apart from a unit or remark; None for other text.
 
     >>> [sort_value(cell) for cell in ("−1,234.5 %", "0.31 ± 0.02", "3 folds", 7)]
@@ -87,7 +87,7 @@ def sort_value(cell: Cell) -> float | None:
     return float(found[1].replace("\u2212", "-").replace(",", "")) if found else None
 
 
-def _html_row(row: Sequence[Cell], numeric: Sequence[bool]) -> tuple[HtmlCell, ...]:
+def _html_row(row: Sequence[CellValue], numeric: Sequence[bool]) -> tuple[HtmlCell, ...]:
     return tuple(
         HtmlCell(
             cell_text(cell),
@@ -103,10 +103,10 @@ def _classes(column: int, is_number: bool, missing: bool = False) -> str:
     return " ".join(["number"] * (is_number and column > 0) + ["none"] * missing)
 
 
-def _is_numeric(column: Sequence[Cell]) -> bool:
+def _is_numeric(column: Sequence[CellValue]) -> bool:
     known = [cell for cell in column if not _is_missing(cell)]
     return bool(known) and all(sort_value(cell) is not None for cell in known)
 
 
-def _is_missing(cell: Cell) -> bool:
+def _is_missing(cell: CellValue) -> bool:
     return cell is None or (isinstance(cell, float) and math.isnan(cell))

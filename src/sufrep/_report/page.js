@@ -31,7 +31,7 @@ function chartConfig(width) {
 
 // For screen readers.
 function announce(text) {
-  document.getElementById("said").textContent = text;
+  document.getElementById("announcement").textContent = text;
 }
 
 async function drawChart(figure) {

@@ -251,7 +251,7 @@ def export(
 def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str | None) -> None:
     if scheduler and backend is not Backend.dask:
         raise typer.BadParameter("it needs --backend dask.", param_hint="--scheduler")
-    from sufrep._paper.run import run_plan
+    from sufrep._paper.run import run_trials
     from sufrep._paper.store import Store
 
     # Brackets in a path are not markup, and a path must not be broken into lines.
@@ -271,7 +271,7 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
             if record.get("failure"):
                 failures.append(f"{name}, fold {record['fold']}, failed: {record['failure']}")
 
-        n_run = run_plan(
+        n_run = run_trials(
             plan,
             store,
             n_jobs=jobs,

@@ -9,7 +9,6 @@ import numpy as np
 
 from sufrep import _charts
 from sufrep._frames import frame_from_columns
-from sufrep.errors import UnknownLibraryError
 from sufrep.representation import dense_values, level_label
 
 if TYPE_CHECKING:
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Floats
     from sufrep.representation import Representation
-
-_LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 def tabulate(representation: Representation, group_columns: Sequence[str], library: str | None) -> Any:
@@ -31,9 +28,7 @@ def tabulate(representation: Representation, group_columns: Sequence[str], libra
     columns["weight" if "weight" not in columns else "weight_of_level"] = representation.weight
     values = dense_values(representation.values)
     columns |= {name: values[:, j] for j, name in enumerate(representation.columns)}
-    if library not in (None, *_LIBRARIES):
-        raise UnknownLibraryError(str(library), _LIBRARIES)
-    return frame_from_columns(columns, _LIBRARIES if library is None else (library,))
+    return frame_from_columns(columns, library)
 
 
 def draw_levels(group: str, representation: Representation) -> Any:
