@@ -3,8 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Tests run side by side in so many processes.
+# Tests run in this many processes; threads that wait for each other would take many times as long.
 WORKERS ?= 2
+PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -rs
+# Tests of whole fits, mostly of code of others. Measuring coverage would add a half to their time, and the other
+# tests reach the same lines.
+WHOLE_FITS := tests/golden tests/browser tests/paper/test_run.py tests/paper/test_methods.py \
+	tests/compare/test_comparison.py $(addprefix tests/encoders/test_,$(addsuffix .py,\
+	conformance registry cross_fitting every_frame_library sufficient composition))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types layers unit browser format pictures bench lock clean
@@ -29,8 +35,8 @@ layers: $(READY) ## Check that each layer imports only what stands below it
 	@$(BIN)/lint-imports
 
 unit: $(READY) ## Run tests and doctests, branch coverage at least 95 %
-# Two processes whose threads wait for each other take many times as long, so each has one.
-	@OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -rs --cov --cov-report=term
+	@$(PYTEST) $(WHOLE_FITS)
+	@$(PYTEST) $(addprefix --ignore=,$(WHOLE_FITS)) --cov --cov-report=term
 
 # Only here is anything installed beyond .venv; `make test` skips the tests of pages where no browser is found.
 browser: ## Make sure that a browser is there for the tests of pages (installs Debian's chromium)

@@ -401,7 +401,7 @@ METHODS = ("one_hot", "means", "drop", "oracle", "bayes")
 SEEDS = range(3)
 N_TRIALS = len(SEEDS) * len(METHODS)
 # Jobs of a run, and after how many new lines of the file it is killed: before any trial, then during trials.
-KILLS = ((2, 1), (2, 4))
+KILLS = ((1, 1), (2, 3))
 PATIENCE = 60.0
 
 

@@ -120,16 +120,18 @@ def sufficiency_check(
     Examples
     --------
     >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeRegressor
     >>> from sufrep import MeansEncoder, simulate, sufficiency_check
     >>> sample = simulate("global_linear", n=3000, n_latent=3, levels_per_latent=10)
     >>> X = pd.DataFrame(sample.columns())
-    >>> sufficiency_check(MeansEncoder("group"), X, sample.y).sufficient
+    >>> tree = DecisionTreeRegressor(max_depth=6, random_state=0)
+    >>> sufficiency_check(MeansEncoder("group"), X, sample.y, estimator=tree).sufficient
     True
 
     A level that acts in another way as well:
 
     >>> own = pd.Series(range(30)).sample(frac=1, random_state=0).to_numpy()[sample.codes] / 10
-    >>> sufficiency_check(MeansEncoder("group"), X, sample.y + own).sufficient
+    >>> sufficiency_check(MeansEncoder("group"), X, sample.y + own, estimator=tree).sufficient
     False
     """
     if level_as not in ("intercept", "one_hot"):

@@ -142,10 +142,12 @@ class SufficientEncoder(GroupEncoder):
     Examples
     --------
     >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeRegressor
     >>> from sufrep import SufficientEncoder, simulate
     >>> sample = simulate("latent_linear", n=1200, n_latent=3, levels_per_latent=10)
     >>> X = pd.DataFrame(sample.columns())
-    >>> encoder = SufficientEncoder("group", max_candidates=8).fit(X, sample.y)
+    >>> tree = DecisionTreeRegressor(min_samples_leaf=10, random_state=0)
+    >>> encoder = SufficientEncoder("group", estimator=tree, cv=3, max_candidates=8).fit(X, sample.y)
     >>> encoder.report_["candidate"]
     ['drop', 'target', 'mixed_model', 'local_effect', 'local_fit', 'means', 'intercept', 'states']
     >>> encoder.chosen_
