@@ -8,9 +8,10 @@ WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -rs
 # Tests of whole fits, mostly of code of others. Measuring coverage would add a half to their time, and the other
 # tests reach the same lines.
-WHOLE_FITS := tests/golden tests/browser tests/paper/test_run.py tests/paper/test_methods.py \
-	tests/compare/test_comparison.py $(addprefix tests/encoders/test_,$(addsuffix .py,\
-	conformance registry cross_fitting every_frame_library sufficient composition))
+WHOLE_FITS := tests/golden tests/browser tests/cli/test_compare.py tests/compare/test_comparison.py \
+	tests/compare/test_page.py $(addprefix tests/paper/test_,methods.py models.py run.py) \
+	$(addprefix tests/encoders/test_,$(addsuffix .py,composition conformance cross_fitting every_frame_library \
+	latent_regressor latent_state registry sufficiency sufficient))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types layers unit browser format pictures bench lock clean
