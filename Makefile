@@ -6,10 +6,10 @@ READY := $(VENV)/.ready
 # Tests run in this many processes; threads that wait for each other would take many times as long.
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -rs
-# Tests of whole fits, mostly of code of others. Measuring coverage would add a half to their time, and the other
-# tests reach the same lines.
-WHOLE_FITS := tests/golden tests/browser tests/cli/test_compare.py tests/compare/test_comparison.py \
-	tests/compare/test_page.py $(addprefix tests/paper/test_,methods.py models.py run.py) \
+# Tests of whole fits, which spend their time in other people's code. Measuring coverage nearly doubles that time,
+# and the other tests reach almost all of the same lines.
+WHOLE_FITS := tests/golden tests/browser tests/compare/test_comparison.py \
+	$(addprefix tests/paper/test_,methods.py models.py run.py) \
 	$(addprefix tests/encoders/test_,$(addsuffix .py,composition conformance cross_fitting every_frame_library \
 	latent_regressor latent_state registry sufficiency sufficient))
 
