@@ -328,3 +328,19 @@ def test_folds_whose_training_rows_repeat_use_these_rows():
     for train, test in folds:
         outside = make("shrunken means").fit(frame.iloc[train], y[train])
         np.testing.assert_allclose(found[test], outside.transform(frame.iloc[test]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["means of the target alone", "fisher", "mixed model"])
+def test_rare_levels_are_those_of_all_rows_in_every_fold(name):
+    """A level is pooled in training if it is pooled for new rows, however few of its rows a fold has."""
+    rng = np.random.default_rng(0)
+    level = np.repeat(np.arange(8), [2, 3, 4, 20, 20, 20, 20, 20])
+    frame, y = pd.DataFrame({"g": [f"s{code}" for code in level]}), rng.normal(size=len(level)) + level
+    folds = list(KFold(4, shuffle=True, random_state=0).split(frame))
+    encoder = make(name, cv=folds, min_frequency=17).set_output(transform="pandas")
+    found = encoder.fit_transform(frame, y).iloc[:, 0].to_numpy()
+    for _, test in folds:
+        by_level = {code: set(found[test][level[test] == code]) for code in set(level[test])}
+        assert all(len(values) == 1 for values in by_level.values())
+        assert len(set().union(*(values for code, values in by_level.items() if code < 3))) == 1
+        assert len(set().union(*(values for code, values in by_level.items() if code >= 3))) == 5
