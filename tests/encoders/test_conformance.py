@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sufrep import (
     ContrastEncoder,
+    FisherEncoder,
     LatentStateEncoder,
     LatentStateRegressor,
     LocalEffectEncoder,
@@ -29,7 +30,7 @@ from sufrep.encoders import METHODS, GroupEncoder, make_encoder
 # The contrast codings share all code but their matrix, and so do one and several permutations.
 ALIKE = {"deviation", "difference", "repeated_effect", "simple_effect", "permutation"}
 # Without a group, arrays pass through, in a way that is the same for most encoders.
-WITHOUT_GROUP = ["means", "mixed_model", "sufficient"]
+WITHOUT_GROUP = ["one_hot", "fisher", "mixed_model", "means", "latent_state", "sufficient"]
 # What is searched, and how well it is fitted, is tested elsewhere.
 QUICK = {
     "sufficient": {
@@ -42,8 +43,11 @@ QUICK = {
 VARIANTS = [
     MNLEncoder(0, solver="lda"),
     ContrastEncoder(0, sparse_output=True),
+    MeansEncoder(0, remainder="drop"),
+    FisherEncoder(0, target_type="continuous"),
+    MeansEncoder(0, shrinkage="auto"),
     MeansEncoder(0, leave_one_out=True),
-    LowRankEncoder(0, shrinkage="auto", remainder="drop"),
+    LowRankEncoder(0, shrinkage="auto"),
     LatentStateEncoder(0, output="both", n_states=2, n_starts=1, tol=1e-4),
     LatentStateEncoder(0, use_target=True, target_type="continuous", n_states=2, n_starts=1, tol=1e-4, cv=2),
     MeansEncoder(0, use_target=True, leave_one_out=True),
@@ -51,6 +55,7 @@ VARIANTS = [
     LowRankEncoder(0, use_target=True, target_type="continuous"),
     MixedModelEncoder(0, target_type="continuous"),
     LocalEffectEncoder(0, target_type="continuous"),
+    LatentStateRegressor(n_states=2, n_starts=1, tol=1e-4),
     LatentStateRegressor(0, n_states=2, n_starts=1, tol=1e-4),
 ]
 ENCODERS = [
