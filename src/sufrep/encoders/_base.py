@@ -138,6 +138,11 @@ class Vectors:
             raise TypeError("the prior of these vectors has not been computed yet")
         return stack_prior(self.values, self.prior)
 
+    def with_one_vector(self, vector: Floats, *, first_cross_fitted: int = 0) -> Vectors:
+        """Return the same with one vector, (n_columns,), for all levels, unseen ones too."""
+        values = np.tile(vector, (self.values.shape[0], 1))
+        return replace(self, values=values, prior=vector, first_cross_fitted=first_cross_fitted)
+
     def known_moments(self) -> GroupMoments:
         """Return the moments; only for encoders that need no rows."""
         if self.moments is None:
@@ -162,8 +167,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     """Base of the encoders: a function from group moments to a representation table.
 
     A subclass implements `_represent`. Where the defaults do not fit, it overrides `_needs` (what it has to
-    know), `_represent_fold` (what it learns from the rows outside one fold) and `_encode_rows` (what a row
-    gets, if that is more than the vector of its level). An encoder that is made of others overrides `_learn`
+    know), `_represent_fold` (what it learns from the rows outside one fold), `_represent_nothing` (what it
+    knows if there are none) and `_encode_rows` (what a row gets, if that is more than the vector of its level). An encoder that is made of others overrides `_learn`
     and `_lookups` instead.
     """
 
@@ -202,9 +207,16 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def _represent_fold(self, sample: GroupSample, _whole: Vectors) -> Vectors:
         """Return the vectors that rows outside one fold give, comparable with those of the whole.
 
-        Called only by encoders that use the target. The sample may hold no rows at all.
+        Called only by encoders that use the target, and never with an empty sample.
         """
         return self._represent(sample)
+
+    def _represent_nothing(self, whole: Vectors) -> Vectors:
+        """Return the vectors of all levels where no row outside a fold counts; here 0.
+
+        They must not depend on the target: that of the whole is the target of the fold itself.
+        """
+        return whole.with_one_vector(np.zeros(whole.values.shape[1]))
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Return the new columns of rows; here the vector of their level, or the prior."""

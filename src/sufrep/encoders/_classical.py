@@ -272,12 +272,12 @@ class FisherEncoder(GroupEncoder):
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Stretch the ranks of a fold, which may miss levels, to the number of all levels."""
-        n_ranks, here = whole.details["n_ranks_"], sample.moments.n_levels
-        if not here:
-            n_columns = whole.values.shape[1]
-            return Vectors(np.empty((0, n_columns)), prior=np.full(n_columns, (n_ranks + 1) / 2))
-        vectors = self._represent(sample)
-        return replace(vectors, values=(vectors.values - 0.5) * n_ranks / here + 0.5)
+        vectors, n_ranks = self._represent(sample), whole.details["n_ranks_"]
+        return replace(vectors, values=(vectors.values - 0.5) * n_ranks / sample.moments.n_levels + 0.5)
+
+    def _represent_nothing(self, whole: Vectors) -> Vectors:
+        """The mean rank."""
+        return whole.with_one_vector(np.full(whole.values.shape[1], (whole.details["n_ranks_"] + 1) / 2))
 
 
 def shared_ranks(values: Floats) -> Floats:

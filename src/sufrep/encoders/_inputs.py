@@ -218,6 +218,13 @@ class GroupSample:
     _rows: Rows | None = None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no row has a level and a positive weight."""
+        if self._rows is None:
+            return not self.moments.n_levels
+        return not len(self._rows.codes)
+
+    @property
     def moments(self) -> GroupMoments:
         """The moments; of the rows outside a fold only for encoders that need no rows."""
         if self._moments is None:
