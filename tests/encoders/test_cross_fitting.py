@@ -376,6 +376,18 @@ def test_folds_whose_training_rows_repeat_use_these_rows():
         np.testing.assert_allclose(found[test], outside.transform(frame.iloc[test]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["fisher", "random intercept", "mixed model", "local effect"])
+def test_a_column_is_named_by_its_class_even_if_there_is_only_one(name):
+    """The next chunk may hold another class, and must not rename the column of the first."""
+    X, _, _ = drawn(8, n=12)
+    (one,), several = (
+        [column.removeprefix("g_") for column in trained(make(name, target_type="multiclass"), X, y)]
+        for y in (["b"] * 12, ["a", "b", "c"] * 4)
+    )
+    assert one.endswith("_b")
+    assert one in several
+
+
 @pytest.mark.parametrize("name", ["means of the target alone", "fisher", "mixed model"])
 def test_rare_levels_are_those_of_all_rows_in_every_fold(name):
     """A level is pooled in training if it is pooled for new rows, however few of its rows a fold has."""

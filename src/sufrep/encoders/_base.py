@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from sufrep._arrays import Array, Codes, Floats
-    from sufrep._frames import Factor
+    from sufrep._frames import Factor, Table
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
@@ -168,8 +168,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     A subclass implements `_represent`. Where the defaults do not fit, it overrides `_needs` (what it has to
     know), `_represent_fold` (what it learns from the rows outside one fold), `_represent_nothing` (what it
-    knows if there are none) and `_encode_rows` (what a row gets, if that is more than the vector of its level). An encoder that is made of others overrides `_learn`
-    and `_lookups` instead.
+    knows if there are none) and `_encode_rows` (what a row gets, if that is more than the vector of its
+    level). An encoder that is made of others overrides `_learn` and `_lookups` instead.
     """
 
     group: Group | list[Group] | None = None
@@ -342,8 +342,14 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Read and check training rows: the first ones, or (``reset=False``) one more chunk."""
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
-        weights = check_weights(sample_weight, table.n_rows, allow_zero=not reset)
         layout = self._layout_of(table) if reset else self.layout_
+        return self._read_rows(table, layout, y, sample_weight, reset=reset)
+
+    def _read_rows(
+        self, table: Table, layout: Layout, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> Inputs:
+        """Read training rows, given the roles of their columns."""
+        weights = check_weights(sample_weight, table.n_rows, allow_zero=not reset)
         factors = tuple(read_factor(table, group, self.missing) for group in layout.groups)
         needs = self._needs
         covariates: tuple[Covariate, ...] = ()
@@ -364,14 +370,17 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _read_new(self, X: Any) -> Inputs:
         """Read and check rows to encode."""
-        table = read_table(self, X, reset=False)
+        return self._read_new_rows(read_table(self, X, reset=False))
+
+    def _read_new_rows(self, table: Table) -> Inputs:
+        """Read rows to encode, whose columns are those that ``fit`` saw."""
         factors = tuple(read_factor(table, group, self.missing) for group in self.layout_.groups)
         columns: tuple[Array, ...] = ()
         if self._needs.own_covariates:
             columns = read_known_columns(table, self.layout_, self.covariates_)
         return Inputs(table, self.layout_, factors, tuple(self.covariates_), columns)
 
-    def _layout_of(self, table: Any) -> Layout:
+    def _layout_of(self, table: Table) -> Layout:
         return resolve_layout(
             table,
             group=self.group,

@@ -12,36 +12,31 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sufrep._frames import Factor, sorted_factor
 from sufrep._sklearn import HasMethods, Interval, StrOptions, fit_context
 from sufrep.encoders._inputs import (
-    Inputs,
-    Layout,
     all_or_nothing,
     check_length,
-    check_weights,
     copy_input_names,
-    read_covariates,
-    read_factor,
-    read_known_columns,
+    cross_groups,
     read_table,
-    resolve_layout,
 )
 from sufrep.encoders._latent_state import LatentStateEncoder
-from sufrep.encoders._target import read_target
-from sufrep.errors import ExpertError, NoCovariateError, TargetError
+from sufrep.errors import ExpertError, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Floats
-    from sufrep._frames import Table
-    from sufrep.encoders._inputs import Column, Group
+    from sufrep.encoders._inputs import Column, Group, Inputs
     from sufrep.solvers.mixture import Mixture
 
 # Number of times that experts of another kind and the posteriors that weight them are updated in turn.
 _EXPERT_ROUNDS = 3
+# Parameters of the encoder.
 _SHARED = (
+    "group",
+    "covariates",
+    "categorical_covariates",
     "n_states",
     "concentration",
     "cv",
@@ -159,13 +154,11 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         if self.expert is not None and not has_fit_parameter(self.expert, "sample_weight"):
             raise ExpertError(self.expert)
         with all_or_nothing(self):
-            values = _check_target(y)
-            self._learn(self._read(X, values, sample_weight), values)
+            self._learn(X, _check_target(y), sample_weight)
         return self
 
-    def _learn(self, inputs: Inputs, y: Floats) -> None:
-        self.layout_, self.covariates_ = inputs.layout, list(inputs.covariates)
-        self.levels_ = inputs.factors[0].levels
+    def _learn(self, X: Any, y: Floats, sample_weight: Any) -> None:
+        """Fit the encoder, with all groups crossed into one, and describe its states."""
         self.encoder_ = LatentStateEncoder(
             remainder="drop",
             output="posterior",
@@ -173,8 +166,13 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             target_type="continuous",
             **{name: getattr(self, name) for name in _SHARED},
         )
+        table = read_table(self, X, reset=True)
+        check_length(y, table.n_rows)
         copy_input_names(self, self.encoder_)
+        layout = cross_groups(self.encoder_._layout_of(table))
+        inputs = self.encoder_._read_rows(table, layout, y, sample_weight)
         self.encoder_._learn(inputs)
+        self.levels_ = inputs.factors[0].levels
         weights = np.ones(len(y)) if inputs.weights is None else inputs.weights
         self._describe_states(inputs, y, weights)
 
@@ -197,38 +195,9 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         """P(L = l | x, g) of each row; (n_samples, n_states)."""
         return self._posterior(self._read_new(X))
 
-    def _read(self, X: Any, y: Floats, sample_weight: Any) -> Inputs:
-        table = read_table(self, X, reset=True)
-        check_length(y, table.n_rows)
-        weights = check_weights(sample_weight, table.n_rows)
-        layout = _cross_groups(
-            resolve_layout(
-                table,
-                group=self.group,
-                covariates=self.covariates,
-                share_text=self.categorical_covariates == "share",
-                keep=False,
-            )
-        )
-        covariates, columns = read_covariates(table, layout)
-        if not covariates:
-            raise NoCovariateError(len(table.names), layout.group_names(table.names))
-        factor = self._read_levels(table, layout)
-        return Inputs(table, layout, (factor,), covariates, columns, weights, read_target(y, "continuous"))
-
     def _read_new(self, X: Any) -> Inputs:
         check_is_fitted(self)
-        table = read_table(self, X, reset=False)
-        factor = self._read_levels(table, self.layout_)
-        columns = read_known_columns(table, self.layout_, self.covariates_)
-        return Inputs(table, self.layout_, (factor,), tuple(self.covariates_), columns)
-
-    def _read_levels(self, table: Table, layout: Layout) -> Factor:
-        """The level of each row; without a group, all rows have the same one."""
-        (columns,) = layout.groups
-        if not columns:
-            return sorted_factor(np.zeros(table.n_rows, dtype=np.intp), ["all"])
-        return read_factor(table, columns, self.missing)
+        return self.encoder_._read_new_rows(read_table(self, X, reset=False))
 
     def _posterior(self, inputs: Inputs) -> Floats:
         (lookup,) = self.encoder_._lookups(inputs, training=False)
@@ -298,12 +267,6 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = self.group is not None
         return tags
-
-
-def _cross_groups(layout: Layout) -> Layout:
-    """The layout with all groups crossed into one, which may have no column at all."""
-    columns = tuple(column for group in layout.groups for column in group)
-    return Layout(layout.names, (columns,), layout.covariates, layout.shares, ())
 
 
 def _matrix(inputs: Inputs) -> Floats:

@@ -119,8 +119,7 @@ class RandomInterceptEncoder(GroupEncoder):
 
     def _represent(self, sample: GroupSample) -> Vectors:
         rows, target = sample.rows, sample.rows.response()
-        several = len(target.classes) > 1
-        suffixes = [Suffix(f"intercept_{label}" if several else "intercept") for label in target.classes]
+        suffixes = [Suffix(f"intercept{label}") for label in target.suffixes]
         found = self._residual_moments(rows, target)
         shrunken, center = shrink_each(found)
         values = np.tile(center, (rows.n_levels, 1))
@@ -239,13 +238,13 @@ class MixedModelEncoder(GroupEncoder):
         maps = fit_normal_scores(rows.columns, rows.weights)
         suffixes = [
             suffix
-            for label in _class_suffixes(rows.response())
+            for label in rows.response().suffixes
             for suffix in (
                 Suffix(f"intercept{label}"),
                 *(Suffix(f"slope{label}_", j) for j in range(len(rows.columns))),
             )
         ]
-        outputs = [Suffix(f"fit{label}") for label in _class_suffixes(rows.response())]
+        outputs = [Suffix(f"fit{label}") for label in rows.response().suffixes]
         values, center = _fit_regressions(_with_ones(maps, rows), rows)
         return Vectors(values, suffixes, {"normal_scores_": maps}, prior=center, outputs=outputs)
 
@@ -375,7 +374,7 @@ class LocalEffectEncoder(GroupEncoder):
         rows = sample.rows
         maps = fit_normal_scores(rows.columns, rows.weights)
         found, means = self._fit_effects(maps, rows)
-        labels = _class_suffixes(rows.response())
+        labels = rows.response().suffixes
         kinds = {"effect": [_EFFECT], "fit": [_FIT], "both": [_EFFECT, _FIT]}[self.output]
         return Vectors(
             means,
@@ -424,11 +423,6 @@ class LocalEffectEncoder(GroupEncoder):
             if self.output != "effect":
                 columns.append(effects.curve.predict(scores) + effect)
         return Lookup(np.column_stack(columns))
-
-
-def _class_suffixes(target: Target) -> list[str]:
-    """Ends of the column names, one for each class if there are more than two."""
-    return [f"_{label}" for label in target.classes] if target.kind == "multiclass" else [""]
 
 
 def _scores(maps: NormalScores, rows: Rows) -> Floats:
