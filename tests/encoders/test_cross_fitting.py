@@ -193,7 +193,7 @@ def test_folds_without_any_level_reveal_no_target(name):
 
 
 def known_before_any_target(name: str, encoder: Any, X: pd.DataFrame, weights: Any) -> np.ndarray:
-    """The columns of training rows for which no target has been seen, given the encoder fitted to all rows."""
+    """The columns of training rows if no target has been seen, given the encoder fitted to all rows."""
     table = encoder.representations_["g"]
     if name == "fisher":
         return np.full((len(X), 1), (table.n_levels + 1) / 2)  # the mean rank

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -22,6 +21,7 @@ from sufrep.encoders._inputs import (
 )
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.errors import ExpertError, TargetError
+from sufrep.solvers.mixture import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -239,7 +239,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         positions = np.append(representation.positions(factor.levels.tolist()), -1)[factor.codes[counts]]
         joint = self._mixture.log_joint(scores, representation.with_prior()[positions])
         density = self._joint_experts().log_density(scores - self._mixture.center, y)
-        posterior = _normalised(joint + density)
+        posterior = normalised(joint + density)
         self.experts_: list[Any] | None = None
         for _ in range(_EXPERT_ROUNDS if self.expert is not None else 0):
             self.experts_ = [
@@ -247,7 +247,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             ]
             residual = y[:, None] - self._expert_predictions(matrix)
             variance = _average(residual**2, weights[:, None] * posterior) + 1e-12
-            posterior = _normalised(joint - residual**2 / (2 * variance) - np.log(variance) / 2)
+            posterior = normalised(joint - residual**2 / (2 * variance) - np.log(variance) / 2)
         residual = y[:, None] - self._expert_predictions(matrix)
         weighted = weights[:, None] * posterior
         self.states_ = {
@@ -289,10 +289,6 @@ def _check_target(y: Any) -> Floats:
     if values.ndim != 1 and values.shape[1] != 1:
         raise TargetError(f"y has the shape {values.shape}.", "give one number for each row.")
     return np.asarray(column_or_1d(values, warn=True))
-
-
-def _normalised(log: Floats) -> Floats:
-    return np.asarray(np.exp(log - logsumexp(log, axis=1, keepdims=True)))
 
 
 def _average(values: Floats, weights: Floats) -> Floats:

@@ -21,7 +21,7 @@ from sufrep.encoders._base import (
 from sufrep.encoders._target import output_positions
 from sufrep.errors import TooManyComponentsError, warn
 from sufrep.representation import level_positions
-from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
+from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise, nearest_rotation
 from sufrep.solvers.shrinkage import (
     estimate_means_prior,
     shrink_means,
@@ -327,8 +327,7 @@ class SparseLowRankEncoder(GroupEncoder):
 
 def rotate_towards(vectors: Floats, reference: Floats) -> Floats:
     """Rotate or reflect vectors (n, k) as close as possible to the reference (orthogonal Procrustes)."""
-    left, _, right = np.linalg.svd(vectors.T @ reference)
-    return np.asarray(vectors @ (left @ right))
+    return np.asarray(vectors @ nearest_rotation(vectors.T @ reference))
 
 
 def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal["auto"] | None) -> Floats:

@@ -19,6 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 from scipy.spatial.distance import cdist
 
+from sufrep._arrays import blocks
 from sufrep.solvers.regressions import Curve, fit_curve, rows_by_level
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ class LocalEffects:
         used = scores[:, self.kernel.used]
         for level, places in rows_by_level(codes[inside]):
             rows, own = inside[places], self._rows_of(level)
-            for start in range(0, len(rows), _BLOCK):
-                part = rows[start : start + _BLOCK]
+            for block in blocks(len(rows), _BLOCK):
+                part = rows[block]
                 found[part] = self.kernel.covariances(used[part], self.scores[own]) @ self.coefficients[own]
         return found
 
