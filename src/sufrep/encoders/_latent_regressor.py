@@ -158,7 +158,6 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def _learn(self, X: Any, y: Floats, sample_weight: Any) -> None:
-        """Fit the encoder, with all groups crossed into one, and describe its states."""
         self.encoder_ = LatentStateEncoder(
             remainder="drop",
             output="posterior",
@@ -166,15 +165,18 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             target_type="continuous",
             **{name: getattr(self, name) for name in _SHARED},
         )
-        table = read_table(self, X, reset=True)
-        check_length(y, table.n_rows)
+        inputs = self._read(X, y, sample_weight)
         copy_input_names(self, self.encoder_)
-        layout = cross_groups(self.encoder_._layout_of(table))
-        inputs = self.encoder_._read_rows(table, layout, y, sample_weight)
         self.encoder_._learn(inputs)
         self.levels_ = inputs.factors[0].levels
         weights = np.ones(len(y)) if inputs.weights is None else inputs.weights
-        self._describe_states(inputs, y, weights)
+        counts = weights > 0
+        matrix, y, weights = _matrix(inputs)[counts], y[counts], weights[counts]
+        self.covariate_means_ = _average(np.nan_to_num(matrix), ~np.isnan(matrix) * weights[:, None])
+        (representation,), (factor,) = self.encoder_.representations_.values(), inputs.factors
+        positions = np.append(representation.positions(factor.levels.tolist()), -1)[factor.codes[counts]]
+        joint = self._mixture.log_joint(self._scores(matrix), representation.with_prior()[positions])
+        self._describe_states(matrix, y, weights, self._fit_experts(matrix, y, weights, joint))
 
     @property
     def n_iter_(self) -> int:
@@ -194,6 +196,13 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
     def predict_states(self, X: Any) -> Floats:
         """P(L = l | x, g) of each row; (n_samples, n_states)."""
         return self._posterior(self._read_new(X))
+
+    def _read(self, X: Any, y: Floats, sample_weight: Any) -> Inputs:
+        """Read training rows as the encoder does, with all groups crossed into one."""
+        table = read_table(self, X, reset=True)
+        check_length(y, table.n_rows)
+        layout = cross_groups(self.encoder_._layout_of(table))
+        return self.encoder_._read_rows(table, layout, y, sample_weight)
 
     def _read_new(self, X: Any) -> Inputs:
         check_is_fitted(self)
@@ -228,18 +237,13 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         """Covariates with their means in place of nulls; (n, p)."""
         return np.where(np.isnan(matrix), self.covariate_means_, matrix)
 
-    def _describe_states(self, inputs: Inputs, y: Floats, weights: Floats) -> None:
-        """Set what is known about the states, and fit the experts if another kind was given."""
-        counts = weights > 0
-        matrix, y, weights = _matrix(inputs)[counts], y[counts], weights[counts]
-        present = ~np.isnan(matrix) * weights[:, None]
-        self.covariate_means_ = _average(np.nan_to_num(matrix), present)
-        filled, scores = self._filled(matrix), self._scores(matrix)
-        (representation,), (factor,) = self.encoder_.representations_.values(), inputs.factors
-        positions = np.append(representation.positions(factor.levels.tolist()), -1)[factor.codes[counts]]
-        joint = self._mixture.log_joint(scores, representation.with_prior()[positions])
-        density = self._joint_experts().log_density(scores - self._mixture.center, y)
-        posterior = normalised(joint + density)
+    def _fit_experts(self, matrix: Floats, y: Floats, weights: Floats, joint: Floats) -> Floats:
+        """Set the experts, and return P(L = l | x, y, g) of each row; (n, n_states).
+
+        ``joint`` is log P(L = l, x | g), up to a term that is the same for all states; (n, n_states).
+        """
+        density = self._joint_experts().log_density(self._scores(matrix) - self._mixture.center, y)
+        posterior, filled = normalised(joint + density), self._filled(matrix)
         self.experts_: list[Any] | None = None
         for _ in range(_EXPERT_ROUNDS if self.expert is not None else 0):
             self.experts_ = [
@@ -248,8 +252,12 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             residual = y[:, None] - self._expert_predictions(matrix)
             variance = _average(residual**2, weights[:, None] * posterior) + 1e-12
             posterior = normalised(joint - residual**2 / (2 * variance) - np.log(variance) / 2)
+        return posterior
+
+    def _describe_states(self, matrix: Floats, y: Floats, weights: Floats, posterior: Floats) -> None:
+        """Set what is known about the states; ``posterior`` is P(L = l | x, y, g), (n, n_states)."""
+        filled, weighted = self._filled(matrix), weights[:, None] * posterior
         residual = y[:, None] - self._expert_predictions(matrix)
-        weighted = weights[:, None] * posterior
         self.states_ = {
             "share": weighted.sum(axis=0) / weights.sum(),
             "target": _average(np.broadcast_to(y[:, None], weighted.shape), weighted),
