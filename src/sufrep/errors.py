@@ -197,6 +197,17 @@ class NotNumericError(SufrepError, ValueError):
         )
 
 
+class GroupAsCovariateError(SufrepError, ValueError):
+    """A covariate is part of every group, so that there is no other column whose levels it could describe."""
+
+    def __init__(self, column: str, groups: Sequence[str]) -> None:
+        super().__init__(
+            f"covariates names {column!r}, which is part of every group ({', '.join(groups)}). A covariate "
+            "describes the levels of a column other than itself.\n"
+            "Hint: leave it out of covariates, or out of group."
+        )
+
+
 class TooManySharesError(SufrepError, ValueError):
     """A text column used as shares turns out to have too many levels in a later chunk."""
 

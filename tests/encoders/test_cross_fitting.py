@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from sufrep import (
@@ -191,6 +192,51 @@ def test_folds_without_any_level_reveal_no_target(name):
     assert np.isfinite(before).all(axis=None)
 
 
+def known_before_any_target(name: str, encoder: Any, X: pd.DataFrame, weights: Any) -> np.ndarray:
+    """The columns of training rows if no target has been seen, given the encoder fitted to all rows."""
+    table = encoder.representations_["g"]
+    if name == "fisher":
+        return np.full((len(X), 1), (table.n_levels + 1) / 2)  # the mean rank
+    if "low rank" in name:
+        return np.tile(encoder.references_["g"].mean(axis=0), (len(X), 1))  # the mean level, as rotated to
+    if name == "shrunken means":
+        return np.tile([*table.prior[:-1], 0.0], (len(X), 1))
+    if name in ("random intercept", "mixed model", "local effect", "local fit", "means of the target alone"):
+        return np.zeros((len(X), 1))
+    blind = clone(encoder).set_params(use_target=False).set_output(transform="default")
+    found = blind.fit_transform(X, sample_weight=weights)
+    return found if name in SLOW else np.column_stack([found, np.zeros(len(X))])
+
+
+@pytest.mark.parametrize("rest", ["no row", "no training row", "weight zero", "no level"])
+@every_encoder
+def test_a_fold_without_a_row_to_learn_from_gets_what_is_known_before_any_target(name, rest, monkeypatch):
+    X, y, _ = drawn(7, n=1 if rest == "no row" else 12)
+    X["g"], weights = [f"level {i % 4}" for i in range(len(X))], None
+    test, others = np.arange(len(X))[:8], np.arange(len(X))[8:]
+    folds: Any = [(others, test), (test, others)]
+    if rest == "no training row":
+        test = np.arange(12)
+        folds = [(others[:0], test)]
+    if rest == "weight zero":
+        weights = np.repeat([1.0, 0.0], [8, 4])
+    if rest == "no level":
+        X.loc[others, "g"] = None
+    output = {"output": "both"} if name in SLOW else {}
+    encoder = make(name, cv=folds, missing="prior", target_type="continuous", **output)
+    samples: list[Any] = []
+    learn = type(encoder)._represent_fold
+    monkeypatch.setattr(
+        type(encoder),
+        "_represent_fold",
+        lambda self, sample, whole: samples.append(sample) or learn(self, sample, whole),
+    )
+    found = trained(encoder, X, y + 5.0, weights).to_numpy()
+    assert len(samples) == (1 if rest in ("weight zero", "no level") else 0)  # only the other fold
+    expected = known_before_any_target(name, encoder, X, weights)
+    np.testing.assert_allclose(found[test], expected[test], rtol=1e-12, atol=0)
+
+
 @every_encoder
 def test_an_unseen_level_and_a_null_get_the_prior(name):
     X, y, _ = drawn(4)
@@ -328,6 +374,18 @@ def test_folds_whose_training_rows_repeat_use_these_rows():
     for train, test in folds:
         outside = make("shrunken means").fit(frame.iloc[train], y[train])
         np.testing.assert_allclose(found[test], outside.transform(frame.iloc[test]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["fisher", "random intercept", "mixed model", "local effect"])
+def test_a_column_is_named_by_its_class_even_if_there_is_only_one(name):
+    """The next chunk may hold another class, and must not rename the column of the first."""
+    X, _, _ = drawn(8, n=12)
+    (one,), several = (
+        [column.removeprefix("g_") for column in trained(make(name, target_type="multiclass"), X, y)]
+        for y in (["b"] * 12, ["a", "b", "c"] * 4)
+    )
+    assert one.endswith("_b")
+    assert one in several
 
 
 @pytest.mark.parametrize("name", ["means of the target alone", "fisher", "mixed model"])

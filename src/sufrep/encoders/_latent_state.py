@@ -224,13 +224,17 @@ class LatentStateEncoder(GroupEncoder):
         return Vectors(mixture.shares, states, details, prior=mixture.prior, outputs=outputs)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
-        """Start from the mixture without the target, and keep it where no row is left to learn from."""
-        rows, mixture = sample.rows, whole.details["references_"]
-        if len(rows.codes):
-            scores = whole.details["normal_scores_"].apply(rows.columns)
-            scores = MixtureRows(scores, rows.codes, rows.n_levels, rows.weights)
-            mixture = self._fit_with_target(mixture, scores, rows.response().values())
-        return Vectors(mixture.shares, details={**whole.details, "mixtures_": mixture}, prior=mixture.prior)
+        """Start from the mixture without the target."""
+        rows = sample.rows
+        scores = whole.details["normal_scores_"].apply(rows.columns)
+        scores = MixtureRows(scores, rows.codes, rows.n_levels, rows.weights)
+        return _with_mixture(
+            whole, self._fit_with_target(whole.details["references_"], scores, rows.response().values())
+        )
+
+    def _represent_nothing(self, whole: Vectors) -> Vectors:
+        """The mixture without the target."""
+        return _with_mixture(whole, whole.details["references_"])
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """The shares of each row's level, the posterior of the row, or both."""
@@ -281,6 +285,12 @@ class LatentStateEncoder(GroupEncoder):
             seed=self.random_state,
             concentration=self.concentration,
         )
+
+
+def _with_mixture(whole: Vectors, mixture: Mixture) -> Vectors:
+    """The vectors of another mixture of the same covariates."""
+    details = {**whole.details, "mixtures_": mixture}
+    return replace(whole, values=mixture.shares, prior=mixture.prior, details=details)
 
 
 def _some_levels(rows: MixtureRows, seed: int) -> Codes:

@@ -21,7 +21,7 @@ from sufrep.encoders._base import (
 from sufrep.encoders._target import output_positions
 from sufrep.errors import TooManyComponentsError, warn
 from sufrep.representation import level_positions
-from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
+from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise, nearest_rotation
 from sufrep.solvers.shrinkage import (
     estimate_means_prior,
     shrink_means,
@@ -182,13 +182,15 @@ class LowRankEncoder(GroupEncoder):
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Rotate the vectors of a fold to the reference, the vectors of all rows without the target."""
         moments, reference = sample.moments, whole.details["references_"]
-        if not moments.n_levels:
-            return Vectors(np.empty((0, reference.shape[1])), prior=reference.mean(axis=0))
         position = level_positions(whole.known_moments().levels)
         same = reference[[position[level] for level in moments.levels.tolist()]]
         vectors = left_singular_vectors(self._matrix_with_target(moments), reference.shape[1]).vectors
         # Columns have norm 1 over the levels of the fold; fewer levels, larger entries.
         return Vectors(rotate_towards(vectors * np.sqrt(moments.n_levels / len(reference)), same))
+
+    def _represent_nothing(self, whole: Vectors) -> Vectors:
+        """The mean over the levels of the vectors without the target."""
+        return whole.with_one_vector(whole.details["references_"].mean(axis=0))
 
     def _matrix_with_target(self, moments: GroupMoments) -> Floats:
         """The means of covariates and target, of two classes only the second; (n_levels, p + n_outputs)."""
@@ -325,8 +327,7 @@ class SparseLowRankEncoder(GroupEncoder):
 
 def rotate_towards(vectors: Floats, reference: Floats) -> Floats:
     """Rotate or reflect vectors (n, k) as close as possible to the reference (orthogonal Procrustes)."""
-    left, _, right = np.linalg.svd(vectors.T @ reference)
-    return np.asarray(vectors @ (left @ right))
+    return np.asarray(vectors @ nearest_rotation(vectors.T @ reference))
 
 
 def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal["auto"] | None) -> Floats:

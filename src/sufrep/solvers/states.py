@@ -96,7 +96,7 @@ def start_mixture(sample: MixtureRows, n_states: int, seed: int) -> Mixture:
     prior = estimate_means_prior(moments)
     values = shrink_means(moments, prior)
     within = prior.within * np.outer(prior.scale, prior.scale)
-    whiten = _whitening(within)
+    whiten = _inverse_root(within)
     points, weights = values, moments.weight
     if moments.n_levels < 2 * n_states:
         points, weights = _distinct_rows(sample, seed)
@@ -242,7 +242,7 @@ def _paired_difference(differences: Floats, weights: Floats) -> tuple[float, flo
     return float(mean), float(np.sqrt(variance / weights.sum()))
 
 
-def _whitening(within: Floats) -> Floats:
+def _inverse_root(within: Floats) -> Floats:
     """The symmetric square root of W⁻¹, which does not depend on the signs of the eigenvectors."""
     values, vectors = np.linalg.eigh(within)
     # The lower bound matters where rows do not vary within levels
