@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import typer
 
-from sufrep._paper.models import PEER_ENCODINGS
+from sufrep._paper.names import PEER_ENCODINGS
 from sufrep._paper.plan import BenchmarkPlan, EmpiricalPlan
 from sufrep._paper.store import Store
 from sufrep._paper.tables import all_tables

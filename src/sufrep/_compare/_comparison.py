@@ -17,7 +17,6 @@ from sufrep._compare._data import make_splits, read_data
 from sufrep._compare._page import comparison_page, ranking_chart
 from sufrep._compare._results import Summary, choose_baseline, find_ties, make_verdict, summarise
 from sufrep._compare._run import (
-    COMPARED_METHODS,
     ComparisonPlan,
     FoldScore,
     check_methods,
@@ -29,6 +28,7 @@ from sufrep._compare._run import (
 from sufrep._frames import frame_from_columns
 from sufrep._grid import check_n_jobs, make_report
 from sufrep._models import make_models
+from sufrep._names import COMPARED_METHODS
 from sufrep._report import write_page
 from sufrep.encoders import METHODS
 from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError, check_name

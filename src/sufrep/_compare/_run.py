@@ -19,6 +19,7 @@ from sklearn.preprocessing import TargetEncoder
 
 from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
 from sufrep._models import log_losses
+from sufrep._names import COMPARED_METHODS, DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._sklearn import take_rows
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, ToNumbers, make_encoder
 from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from sufrep._grid import Report
     from sufrep.encoders._inputs import Inputs
 
-DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
-COMPARED_METHODS = (*METHODS, TARGET_ENCODER, DROP)
 # Codings with a column for each level but one.
 CODINGS = tuple(name for name, (kind, _) in METHODS.items() if kind is ContrastEncoder)
 # Encodings of more cells (of 8 bytes) fail instead of filling the memory.

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from sufrep._paper.models import NATIVE_MODELS
-from sufrep._paper.plan import BENCHMARK_DATASETS, REFERENCES
+from sufrep._paper.names import BENCHMARK_DATASETS, NATIVE_MODELS, REFERENCES
 from sufrep._statistics import paired_p_values, student_interval
 
 if TYPE_CHECKING:
