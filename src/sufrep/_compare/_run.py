@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Floats
     from sufrep._compare._data import ComparisonData, Split
-    from sufrep._grid import Report
+    from sufrep._progress import Report
     from sufrep.encoders._inputs import Inputs
 
 # Codings with a column for each level but one.
@@ -106,20 +106,19 @@ class FoldScore:
 
 def run_comparison(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
     """Score everything in parallel; the scores are sorted by model, method and split."""
-    total = len(plan.methods) * len(plan.splits)
-    found: list[list[FoldScore]] = []
-
-    def on_result(scores: list[FoldScore]) -> None:
-        found.append(scores)
-        if report:
-            report(len(found), total, scores[0].method)
-
-    if report:
-        report(0, total, "")
-    run_grid(score_split, _cells(plan), on_result, n_jobs=n_jobs)
+    found: list[FoldScore] = []
+    run_grid(
+        score_split,
+        _cells(plan),
+        found.extend,
+        n_jobs=n_jobs,
+        report=report,
+        n_cells=len(plan.methods) * len(plan.splits),
+        name=lambda scores: scores[0].method,
+    )
     methods, models = list(plan.methods), list(plan.models)
     return sorted(
-        (item for scores in found for item in scores),
+        found,
         key=lambda item: (models.index(item.model), methods.index(item.method), item.repeat, item.fold),
     )
 

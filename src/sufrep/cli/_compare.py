@@ -220,15 +220,8 @@ def _check_paths(html: Path | None, save: Path | None) -> None:
 def _run(X: Any, y: Any, **parameters: Any) -> Comparison:
     from sufrep import compare
 
-    with report_warnings(), progress("compare") as bar:
-
-        def on_progress(done: int, total: int, what: str) -> None:
-            if done:
-                bar.advance(what)
-            else:
-                bar.start(total)
-
-        return compare(X, y, progress=on_progress, **parameters)
+    with report_warnings(), progress("compare") as report:
+        return compare(X, y, progress=report, **parameters)
 
 
 def _loading_code(source: TableSource, roles: ColumnRoles) -> str:

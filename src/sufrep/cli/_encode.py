@@ -145,21 +145,21 @@ def encode(
         check_writable(out)
     if save is not None:
         check_path(save)
-    with progress("encode") as bar:
-        bar.start(3)
+    with progress("encode") as report:
+        report(0, 3, "")
         source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
         report_notes(source)
         source.require(roles.used())
         rows = source.read()
-        bar.advance("read")
+        report(1, 3, "read")
         with report_warnings():
             encoded = encode_rows(encoder, rows, roles, source.where)
-        bar.advance("fitted")
+        report(2, 3, "fitted")
         if out is not None:
             write_table(encoded, out)
         if save is not None:
             encoder.set_output(transform="default").save(save)
-        bar.advance("written")
+        report(3, 3, "written")
     typer.echo(_summary(encoder, source, out, save))
 
 
@@ -295,13 +295,14 @@ def apply(
     report_notes(source)
     source.require(needed)
     n_rows, counter = 0, UnseenCounter(fitted)
-    with progress("apply") as bar, TableWriter(out) as writer:
-        bar.start(-(-source.n_rows // _BATCH))
-        for batch in source.batches(_BATCH):
+    n_batches = -(-source.n_rows // _BATCH)
+    with progress("apply") as report, TableWriter(out) as writer:
+        report(0, n_batches, "")
+        for n_done, batch in enumerate(source.batches(_BATCH), 1):
             rows = batch.drop(dict.fromkeys(drop), strict=False)
             writer.write(with_new_columns(rows, counter.transform(batch.select(needed)), source.where))
             n_rows += rows.height
-            bar.advance(f"{n_rows:,} rows")
+            report(n_done, n_batches, f"{n_rows:,} rows")
     counter.warn()
     typer.echo(f"{n_rows:,} row(s) in {out}; {counter.n_unseen:,} of them with a new level")
 

@@ -251,26 +251,23 @@ def export(
 def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str | None) -> None:
     if scheduler and backend is not Backend.dask:
         raise typer.BadParameter("it needs --backend dask.", param_hint="--scheduler")
-    from sufrep._paper.run import run_trials
+    from sufrep._paper.run import run_trials, trial_name
     from sufrep._paper.store import Store
 
     # Brackets in a path are not markup, and a path must not be broken into lines.
     say = partial(Console().print, markup=False, highlight=False, soft_wrap=True)
     store = Store(folder, plan.experiment)
     failures: list[str] = []
-    with progress(f"paper {plan.experiment}") as bar:
 
-        def on_start(todo: int, done: int) -> None:
-            if done:
-                say(f"{done} of {done + todo} trials are already in {store.path}")
-            bar.start(todo)
+    def on_start(todo: int, done: int) -> None:
+        if done:
+            say(f"{done} of {done + todo} trials are already in {store.path}")
 
-        def on_finished(record: dict[str, Any]) -> None:
-            name = f"{record.get('setup') or record['dataset']} {record['model']} {record['method']}"
-            bar.advance(name)
-            if record.get("failure"):
-                failures.append(f"{name}, fold {record['fold']}, failed: {record['failure']}")
+    def on_finished(record: dict[str, Any]) -> None:
+        if record.get("failure"):
+            failures.append(f"{trial_name(record)}, fold {record['fold']}, failed: {record['failure']}")
 
+    with progress(f"paper {plan.experiment}") as report:
         n_run = run_trials(
             plan,
             store,
@@ -278,6 +275,7 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
             backend=backend.value,
             scheduler=scheduler,
             command=_command(),
+            report=report,
             on_start=on_start,
             on_finished=on_finished,
         )
