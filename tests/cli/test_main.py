@@ -138,6 +138,18 @@ def test_ctrl_c_in_a_real_run_keeps_the_finished_trials(tmp_path):
         ("encode --no-such-option", 2),
         ("encode rows.csv --group g --method means", 2),
         ("compare rows.csv --group g --target g", 2),
+        ("compare rows.csv --group g --target y --html rows.csv", 2),
+        ("compare rows.csv --group g --target y --methods men", 2),
+        ("compare rows.csv --group g --target y --models forst", 2),
+        ("compare rows.csv --group g --target y --scoring rocauc", 2),
+        ("encode rows.csv --group g --method men --out out.csv", 2),
+        ("apply zip.sufrep rows.csv --out rows.csv", 2),
+        ("paper simulations --methods men", 2),
+        ("paper simulations --setups flat", 2),
+        ("paper simulations --scheduler tcp://x:1", 2),
+        ("paper empirical --datasets boston", 2),
+        ("paper benchmark --models gboost", 2),
+        ("paper figures --methods men", 2),
     ],
 )
 def test_help_and_usage_errors_load_only_the_command_line(command, code):

@@ -6,12 +6,18 @@ import pytest
 
 from sufrep._names import DATASET_NAMES, ENCODERS
 from sufrep._paper import names
+from sufrep._paper.methods import chooses_components
 from sufrep._paper.models import ENCODING_BUILDERS, MODEL_BUILDERS
+from sufrep.encoders import METHODS
 
 
 def test_models_and_encodings_of_peers_have_these_names():
     assert tuple(MODEL_BUILDERS) == names.PAPER_MODELS
     assert tuple(ENCODING_BUILDERS) == names.PEER_ENCODINGS
+
+
+def test_methods_that_choose_a_number_of_components_have_these_names():
+    assert tuple(method for method in METHODS if chooses_components(method)) == names.COMPONENT_METHODS
 
 
 def test_variants_are_encoders_with_other_parameters():

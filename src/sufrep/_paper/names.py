@@ -25,11 +25,19 @@ TRIAL_METHODS = (*ENCODERS, *VARIANTS, *PEER_ENCODINGS, DROP)
 REFERENCES = ("oracle", "bayes")
 SIMULATED_METHODS = (*TRIAL_METHODS, *REFERENCES)
 
+# Methods whose number of components is chosen by cross-validation, and how they are called with the authors'
+# bug, which used the index of the chosen number instead.
+COMPONENT_METHODS = ("low_rank", "sparse_low_rank")
+BUG_SUFFIX = " (k index)"
+
 # The method of models that need no encoding.
 NATIVE = "native"
 PEER_MODELS = ("lightgbm_native", "catboost_native", "gpboost")
 NATIVE_MODELS = ("latent_state_regressor", "xgboost_native", *PEER_MODELS)
 PAPER_MODELS = ("forest", "sklearn_forest", "xgboost", *NATIVE_MODELS)
+
+# What figures can show.
+DRAWN_METHODS = (*SIMULATED_METHODS, *(method + BUG_SUFFIX for method in COMPONENT_METHODS), NATIVE)
 
 # The methods of the paper's figures and appendix, and its data.
 PAPER_METHODS = (

@@ -21,7 +21,7 @@ def main() -> None:
         make_app()()
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in ("typer", "rich", "click"):
+        if package not in ("typer", "rich", "click", "polars"):
             raise
         print(
             f"The command line needs the package {package!r}, which is not installed.\n"

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sufrep._names import ENCODERS
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
+    Spelling,
     TableArgument,
     TextOption,
     check_outputs,
+    known_names,
     message,
     report_notes,
     report_warnings,
@@ -60,6 +63,9 @@ _OPTIONS = {
     "random_state": "--seed",
 }
 _FIXED = ("remainder", "sparse_output", "estimator", "verbose")
+_SPELLING = Spelling({**_OPTIONS, "remainder='drop'": "--drop"}, others="--param")
+# What was set when the encoder was fitted.
+_FITTED_SPELLING = Spelling({"unseen": "encode --unseen", "missing": "encode --missing"})
 
 OutOption = Annotated[
     Path | None,
@@ -70,6 +76,7 @@ EncoderArgument = Annotated[
 ]
 
 
+@_SPELLING.errors()
 def encode(
     table: TableArgument,
     group: Annotated[
@@ -81,7 +88,12 @@ def encode(
         ),
     ],
     method: Annotated[
-        str, typer.Option("--method", help="sufficient, means, low_rank, latent_state, one_hot, …")
+        str,
+        typer.Option(
+            "--method",
+            callback=known_names(ENCODERS),
+            help="sufficient, means, low_rank, latent_state, one_hot, …",
+        ),
     ] = "sufficient",
     target: Annotated[
         str | None,
@@ -152,7 +164,7 @@ def encode(
         source.require(roles.used())
         rows = source.read()
         report(1, 3, "read")
-        with report_warnings():
+        with report_warnings(_SPELLING):
             encoded = encode_rows(encoder, rows, roles, source.where)
         report(2, 3, "fitted")
         if out is not None:
@@ -262,6 +274,7 @@ def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save:
     return "\n".join(lines)
 
 
+@_FITTED_SPELLING.errors()
 def apply(
     encoder: EncoderArgument,
     table: TableArgument,
