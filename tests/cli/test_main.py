@@ -53,6 +53,13 @@ def test_without_its_packages_the_command_says_what_to_install(sufrep, monkeypat
     )
 
 
+def test_without_polars_the_command_says_what_to_install(sufrep, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    result = sufrep("demo")
+    assert (result.code, result.out) == (1, "")
+    assert "needs the package 'polars', which is not installed.\nHint: pip install" in result.err
+
+
 @pytest.mark.usefixtures("not_loaded")
 def test_another_missing_module_is_not_hidden(monkeypatch):
     monkeypatch.setitem(sys.modules, "shlex", None)

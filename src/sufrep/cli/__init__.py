@@ -10,7 +10,8 @@ from sufrep.errors import SufrepError
 if TYPE_CHECKING:
     import typer
 
-# Exit codes: 0 success, 1 an error that a message explains, 2 wrong usage (click's), 130 stopped by Ctrl-C.
+# Exit codes: 0 success, 1 an error that a message explains, 2 wrong usage (an option or its value; click's),
+# 130 stopped by Ctrl-C.
 EXIT_FAILED = 1
 EXIT_STOPPED = 130
 

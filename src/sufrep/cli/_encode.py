@@ -176,7 +176,10 @@ def encode(
 
 
 def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
-    """The encoder, not yet fitted; raise if it does not have one of the parameters."""
+    """The encoder, not yet fitted; raise if it does not have one of the parameters.
+
+    What an encoder accepts and needs is known only to itself, so these usage errors load it.
+    """
     from sufrep._sklearn import InvalidParameterError as SklearnParameterError
     from sufrep.encoders import make_encoder
 
