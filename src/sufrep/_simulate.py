@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_softmax, ndtri
 
 from sufrep._arrays import blocks
+from sufrep._names import SETUPS
 from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from sufrep._arrays import Array, Codes, Floats
-
-Setup: TypeAlias = Literal["global_linear", "latent_linear", "piecewise_linear"]
-SETUPS: tuple[Setup, ...] = get_args(Setup)
+    from sufrep._names import Setup
 
 # As in the paper: nonzero entries of a state's mean, and the correlation of neighbouring covariates.
 _N_SHIFTED = 3

@@ -40,6 +40,8 @@ class InvalidParameterError(SufrepError, ValueError):
     """A parameter of a function has an invalid value."""
 
     def __init__(self, parameter: str, value: object, expected: str) -> None:
+        # The command line says the same about the option (test_errors_name_the_option_that_was_typed).
+        self.parameter, self.value, self.expected = parameter, value, expected
         super().__init__(f"{parameter} is {value!r}.\nHint: {parameter} must be {expected}.")
 
 
