@@ -167,9 +167,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     """Base of the encoders: a function from group moments to a representation table.
 
     A subclass implements `_represent`. Where the defaults do not fit, it overrides `_needs` (what it has to
-    know), `_represent_fold` (what it learns from the rows outside one fold), `_represent_nothing` (what it
-    knows if there are none) and `_encode_rows` (what a row gets, if that is more than the vector of its
-    level). An encoder that is made of others overrides `_learn` and `_lookups` instead.
+    know), `_represent_fold` (what it learns from the rows outside one fold) and `_encode_rows` (what a row
+    gets, if that is more than the vector of its level). An encoder that is made of others overrides `_learn`
+    and `_lookups` instead.
     """
 
     group: Group | list[Group] | None = None
@@ -204,19 +204,15 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """What the encoder has to know, given its parameters."""
         return Needs()
 
-    def _represent_fold(self, sample: GroupSample, _whole: Vectors) -> Vectors:
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Return the vectors that rows outside one fold give, comparable with those of the whole.
 
-        Called only by encoders that use the target, and never with an empty sample.
+        Called only by encoders that use the target. If the sample is empty, every level gets the same vector,
+        here 0. It must not depend on the target: that of the whole is the target of the fold itself.
         """
+        if sample.is_empty:
+            return whole.with_one_vector(np.zeros(whole.values.shape[1]))
         return self._represent(sample)
-
-    def _represent_nothing(self, whole: Vectors) -> Vectors:
-        """Return the vectors of all levels where no row outside a fold counts; here 0.
-
-        They must not depend on the target: that of the whole is the target of the fold itself.
-        """
-        return whole.with_one_vector(np.zeros(whole.values.shape[1]))
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Return the new columns of rows; here the vector of their level, or the prior."""

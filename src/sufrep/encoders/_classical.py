@@ -279,12 +279,11 @@ class FisherEncoder(GroupEncoder):
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Stretch the ranks of a fold, which may miss levels, to the number of all levels."""
-        vectors, n_ranks = self._represent(sample), whole.details["n_ranks_"]
+        n_ranks = whole.details["n_ranks_"]
+        if sample.is_empty:
+            return whole.with_one_vector(np.full(whole.values.shape[1], (n_ranks + 1) / 2))
+        vectors = self._represent(sample)
         return replace(vectors, values=(vectors.values - 0.5) * n_ranks / sample.moments.n_levels + 0.5)
-
-    def _represent_nothing(self, whole: Vectors) -> Vectors:
-        """The mean rank."""
-        return whole.with_one_vector(np.full(whole.values.shape[1], (whole.details["n_ranks_"] + 1) / 2))
 
 
 def shared_ranks(values: Floats) -> Floats:

@@ -59,12 +59,9 @@ def cross_fit(
     by_rows = encoder._needs.rows
     samples = _row_samples(rows, folds) if by_rows else _moment_samples(inputs, columns, rows, whole, folds)
     for (_, test), sample in zip(folds, samples, strict=True):
-        if sample.is_empty:
-            found = encoder._represent_nothing(whole)
-        else:
-            found = encoder._represent_fold(sample, whole)
-            if not by_rows:
-                found = _with_all_levels(found, sample.moments, whole.known_moments())
+        found = encoder._represent_fold(sample, whole)
+        if not (by_rows or sample.is_empty):
+            found = _with_all_levels(found, sample.moments, whole.known_moments())
         part = taken(encoder._encode_rows(found, rows.take(test)))
         values[test, found.first_cross_fitted :] = part[:, found.first_cross_fitted :]
     return Lookup(values)

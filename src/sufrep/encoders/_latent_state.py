@@ -232,10 +232,6 @@ class LatentStateEncoder(GroupEncoder):
             whole, self._fit_with_target(whole.details["references_"], scores, rows.response().values())
         )
 
-    def _represent_nothing(self, whole: Vectors) -> Vectors:
-        """The mixture without the target."""
-        return _with_mixture(whole, whole.details["references_"])
-
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """The shares of each row's level, the posterior of the row, or both."""
         lookup = super()._encode_rows(vectors, rows)

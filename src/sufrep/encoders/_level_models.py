@@ -250,6 +250,8 @@ class MixedModelEncoder(GroupEncoder):
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Fit the regressions of a fold on the normal scores of the whole."""
+        if sample.is_empty:
+            return super()._represent_fold(sample, whole)
         rows = sample.rows
         values, center = _fit_regressions(_with_ones(whole.details["normal_scores_"], rows), rows)
         return Vectors(values, details=whole.details, prior=center)
@@ -386,14 +388,13 @@ class LocalEffectEncoder(GroupEncoder):
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Fit the effects of a fold on the normal scores of the whole."""
+        if sample.is_empty:
+            nothing = [found.nothing() for found in whole.details["effects_"]]
+            return replace(
+                super()._represent_fold(sample, whole), details={**whole.details, "effects_": nothing}
+            )
         effects, means = self._fit_effects(whole.details["normal_scores_"], sample.rows)
         return replace(whole, values=means, details={**whole.details, "effects_": effects})
-
-    def _represent_nothing(self, whole: Vectors) -> Vectors:
-        """No effects, and a curve that is 0 everywhere."""
-        effects = [found.nothing() for found in whole.details["effects_"]]
-        values = np.zeros_like(whole.values)
-        return replace(whole, values=values, details={**whole.details, "effects_": effects})
 
     def _fit_effects(self, maps: NormalScores, rows: Rows) -> tuple[list[LocalEffects], Floats]:
         """The effects of each class that is predicted, and the mean effect of each level in columns."""

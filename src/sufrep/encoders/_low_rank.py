@@ -188,10 +188,6 @@ class LowRankEncoder(GroupEncoder):
         # Columns have norm 1 over the levels of the fold; fewer levels, larger entries.
         return Vectors(rotate_towards(vectors * np.sqrt(moments.n_levels / len(reference)), same))
 
-    def _represent_nothing(self, whole: Vectors) -> Vectors:
-        """The mean over the levels of the vectors without the target."""
-        return whole.with_one_vector(whole.details["references_"].mean(axis=0))
-
     def _matrix_with_target(self, moments: GroupMoments) -> Floats:
         """The means of covariates and target, of two classes only the second; (n_levels, p + n_outputs)."""
         n_covariates = len(moments.covariates) - self.n_targets_

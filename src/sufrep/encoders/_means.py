@@ -156,8 +156,10 @@ class MeansEncoder(GroupEncoder):
             first_cross_fitted=0 if self.shrinkage else n_covariates,
         )
 
-    def _represent_nothing(self, whole: Vectors) -> Vectors:
-        """The prior of the covariates, and 0 for the target."""
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
+        """Without any row: the prior of the covariates, and 0 for the target."""
+        if not sample.is_empty:
+            return self._represent(sample)
         vector = whole.with_prior()[-1].copy()
         n_covariates = len(vector) - len(output_positions(self.target_type_, self.n_targets_))
         vector[n_covariates:] = 0.0
