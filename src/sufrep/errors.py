@@ -151,17 +151,34 @@ class ColumnNameError(SufrepError, ValueError):
     """Columns of a table share a name."""
 
 
-class MissingColumnsError(SufrepError, ValueError):
-    """``transform`` gets a frame without some of the columns that ``fit`` saw."""
+class ColumnsMismatchError(SufrepError, ValueError):
+    """``transform`` gets a frame whose columns are not those that ``fit`` saw, in the same order."""
 
-    def __init__(self, missing: Sequence[str], names: Sequence[str]) -> None:
-        lines = "\n".join(f"- {name}" for name in missing)
-        renamed = [f"{near!r} to {name!r}" for name, near in _closest(missing, names).items()]
-        hint = "rename " + ", ".join(renamed) if renamed else "give transform the columns that fit had"
-        super().__init__(
-            "The feature names should match those that were passed during fit.\n"
-            f"Feature names seen at fit time, yet now missing:\n{lines}\nHint: {hint}."
-        )
+    def __init__(self, expected: Sequence[str], found: Sequence[str]) -> None:
+        unseen, missing = sorted({*found} - {*expected}), sorted({*expected} - {*found})
+        # In scikit-learn's own words, which its conformance suite looks for.
+        text = "The feature names should match those that were passed during fit.\n"
+        if unseen:
+            text += f"Feature names unseen at fit time:\n{_list_names(unseen)}"
+        if missing:
+            text += f"Feature names seen at fit time, yet now missing:\n{_list_names(missing)}"
+        if not (unseen or missing):
+            text += "Feature names must be in the same order as they were in fit.\n"
+        renamed = [f"{near!r} to {name!r}" for name, near in _closest(missing, unseen).items()]
+        hint = "rename " + ", ".join(renamed) if renamed else "pass the columns that fit had, in that order"
+        super().__init__(f"{text}Hint: {hint}.")
+
+
+def _list_names(names: Sequence[str], most: int = 5) -> str:
+    """A line for each of the first names."""
+    return "".join(f"- {name}\n" for name in names[:most]) + ("- ...\n" if len(names) > most else "")
+
+
+class TimeZoneError(SufrepError, ValueError):
+    """Times with a zone and times without one cannot be compared."""
+
+    def __init__(self, column: str, found: str) -> None:
+        super().__init__(f"Column {column!r} holds {found}.\nHint: give all of them a zone, or none.")
 
 
 class LazyFrameError(SufrepError, TypeError):

@@ -378,7 +378,7 @@ def test_a_chunk_that_fails_leaves_the_encoder_as_it_was(kind):
     before = encoder.transform(rows)
     with pytest.raises(errors.LengthMismatchError, match="X has 4 row"):
         encoder.partial_fit(rows.assign(shop="new"), y[:3])
-    with pytest.raises(errors.MissingColumnsError, match="- x"):
+    with pytest.raises(errors.ColumnsMismatchError, match="- x"):
         encoder.partial_fit(rows[["shop"]], y)
     after = encoder.transform(rows)
     np.testing.assert_array_equal(sparse.csr_array(after).toarray(), sparse.csr_array(before).toarray())
