@@ -28,6 +28,13 @@ class SecondMoments(NamedTuple):
     scatter: Floats
 
 
+class LevelsWithout(NamedTuple):
+    """The level of each row without the row: the means, NaN where nothing is left, and their weights; (n, p)."""
+
+    mean: Floats
+    observed: Floats
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMoments:
     """Count, mean and pooled scatter of the covariates within every level of one column.
@@ -180,8 +187,13 @@ class GroupMoments:
 
     def overall_mean(self) -> Floats:
         """Mean of each covariate over all its observed rows, 0 for one that is null everywhere; (p,)."""
-        total = np.where(self.observed > 0, self.observed * self.mean, 0.0).sum(axis=0)
-        return ratio(total, self.observed.sum(axis=0))
+        known = self.observed > 0
+        power = exponents(np.where(known, np.abs(self.mean), 0.0).max(axis=0, initial=0.0))
+        scaled = np.where(known, np.ldexp(self.mean, -power), 0.0)
+        center = ratio((self.observed * scaled).sum(axis=0), self.observed.sum(axis=0))
+        # Rounding may lift a mean of the largest doubles above them all.
+        most = np.abs(scaled).max(axis=0, initial=0.0)
+        return np.asarray(np.ldexp(np.clip(center, -most, most), power))
 
     def filled_mean(self) -> Floats:
         """``mean`` with the overall mean where a level has no value of a covariate; (n_levels, p)."""
@@ -214,20 +226,35 @@ class GroupMoments:
         ndarray, shape (n, n_covariates)
             NaN where no other row of the level has the covariate, and where there is no level.
         """
+        return self.without_each(codes, columns, weights).mean
+
+    def without_each(self, codes: Codes, columns: Columns, weights: Floats | None = None) -> LevelsWithout:
+        """Mean and weight of each row's level without the row itself; see `leave_one_out`."""
         own = np.ones(len(codes)) if weights is None else weights
-        result = np.empty((len(codes), len(self.covariates)))
+        there = codes >= 0
+        all_here = self._count(codes[there & (own > 0)]) == self.count
+        mean, observed = np.empty((2, len(codes), len(self.covariates)))
         for j, column in enumerate(columns):
-            mean = self.mean[codes, j]
-            null = np.isnan(column)
-            weight = np.where(null, 0.0, own)
-            rest = self.observed[codes, j] - weight
-            # The mean moves away from the row by the row's share of what is left.
-            # A row without weight may hold anything, infinity included.
-            shift = np.multiply(weight, mean - column, out=np.zeros(len(codes)), where=weight > 0)
-            others = rest > 1e-12 * self.observed[codes, j]
-            others &= codes >= 0
-            result[:, j] = mean + np.divide(shift, rest, out=np.full(len(codes), np.nan), where=others)
-        return result
+            weight = np.where(np.isnan(column) | ~there, 0.0, own)
+            whole = np.where(there, self.observed[codes, j], 0.0)
+            rest = remainder(whole, weight)
+            left = _mean_without(self.mean[codes, j], column, weight, rest)
+            # A row with most of the weight leaves rounding errors of its own size. It is rare, and the others
+            # are summed instead, if they are known (test_a_heavy_row_leaves_the_light_ones).
+            heavy = (weight > 0.5 * whole) & all_here[codes] & (weights is not None)
+            if heavy.any():
+                others = self._sums_without(np.where(heavy, -1, codes), column, own)
+                rest[heavy] = others.observed[codes[heavy], 0]
+                left[heavy] = others.mean[codes[heavy], 0]
+            mean[:, j], observed[:, j] = np.where(rest > 0, left, np.nan), rest
+        return LevelsWithout(mean, observed)
+
+    def _count(self, codes: Codes) -> Codes:
+        """Number of rows by level."""
+        return np.bincount(codes, minlength=self.n_levels)
+
+    def _sums_without(self, codes: Codes, column: Array, weights: Floats) -> Sums:
+        return accumulate(codes, [column], self.n_levels, names=[""], weights=weights, order=1)
 
     def pool(self, rare: Mask, level: Any) -> Self:
         """Merge the levels marked in ``rare`` (n_levels,) into one called ``level``, which comes last."""
@@ -434,19 +461,23 @@ class _RemainingMeans(NamedTuple):
 def _pool_means(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) -> _PooledMeans:
     """Pool means, of weight zero where there is none, by the level that each row is assigned to."""
     usable = weight > 0
+    power = exponents(np.where(usable, np.abs(mean), 0.0).max(axis=0, initial=0.0))
+    mean = np.ldexp(mean, -power)
     pivot = np.zeros((n_levels, mean.shape[1]))
     rows, columns = np.nonzero(usable)
     pivot[assignment[rows], columns] = mean[rows, columns]
     apart = np.where(usable, mean - pivot[assignment], 0.0)
     total = _sum_by(assignment, weight, n_levels)
     shift = ratio(_sum_by(assignment, weight * apart, n_levels), total)
-    return _PooledMeans(total, pivot + shift, np.where(usable, apart - shift[assignment], 0.0))
+    between = np.where(usable, apart - shift[assignment], 0.0)
+    return _PooledMeans(total, _unscaled(pivot + shift, power), np.ldexp(between, power))
 
 
 def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
     """Weight and mean of what is left of a whole when a part of it is removed."""
     rest = remainder(weight, part_weight)
-    between = np.where((part_weight > 0) & (weight > 0), mean - part_mean, 0.0)
+    both = (part_weight > 0) & (weight > 0)
+    between = np.where(both, mean - part_mean, 0.0)
     moved = mean + between * ratio(part_weight, rest)
     return _RemainingMeans(rest, np.where(rest > 0, moved, 0.0), between, weight * ratio(part_weight, rest))
 
