@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from sufrep._magnitude import exponents, refuse_large
+from sufrep._magnitude import exponents, refuse_large, unscaled
 from sufrep.errors import InfiniteValueError
 
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ class _Units:
 
     def back(self, deviations: Floats, more: Floats | float = 0.0) -> Floats:
         """Values (p, n) in the units of the columns."""
-        # Rounding may lift a mean of the largest doubles above them all.
-        most = np.ldexp(np.finfo(np.float64).max, np.minimum(-self.power, 0))
-        values = np.clip(deviations + self.origin + more, -most, most)
-        return np.asarray(np.ldexp(values, self.power))
+        return unscaled(deviations + self.origin + more, self.power)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,15 +31,17 @@ def exponents(largest: Floats) -> Codes:
     return np.asarray(power - np.clip(power, _LOW, _HIGH))
 
 
+def unscaled(means: Floats, power: Codes | int) -> Floats:
+    """Return means of columns that were divided by powers of two in the units that the columns have."""
+    # Rounding may lift a mean of the largest doubles above them all.
+    most = np.ldexp(np.finfo(np.float64).max, -np.maximum(power, 0))
+    return np.asarray(np.ldexp(np.clip(means, -most, most), power))
+
+
 def weighted_mean(values: Floats, weight: Floats) -> Floats:
     """Mean of each column of finite values (n, p) with weights (n,) that are not all zero; (p,)."""
     power = exponents(np.abs(values).max(axis=0, initial=0.0))
-    if not power.any():
-        return np.asarray(weight @ values / weight.sum())
-    scaled = np.ldexp(values, -power)
-    mean = weight @ scaled / weight.sum()
-    # Rounding may lift the mean of the largest doubles above them all.
-    return np.asarray(np.ldexp(np.clip(mean, scaled.min(axis=0), scaled.max(axis=0)), power))
+    return unscaled(weight @ np.ldexp(values, -power) / weight.sum(), power)
 
 
 def refuse_large(name: str, largest: float) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from sufrep._accumulate import accumulate, ratio, remainder
+from sufrep._magnitude import exponents, unscaled
 from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.representation import as_levels, is_null, level_positions, sort_levels
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from sufrep._accumulate import Sums
     from sufrep._arrays import Array, Codes, Columns, Floats, Levels, Mask
 
 
@@ -143,7 +145,7 @@ class GroupMoments:
         weights: Floats | None = None,
         order: Literal[1, 2] = 2,
     ) -> Self:
-        """Compute the moments in one pass over columns, which are not copied.
+        """Compute the moments by level in passes over columns, which are not copied.
 
         Parameters
         ----------
@@ -164,6 +166,8 @@ class GroupMoments:
         ------
         InfiniteValueError
             If a covariate holds an infinite value.
+        MagnitudeError
+            If second moments of a covariate are requested whose squares are out of range, beyond 1e140.
         """
         sums = accumulate(codes, columns, len(levels), names=covariates, weights=weights, order=order)
         tables = {field.name: getattr(sums, field.name) for field in fields(sums)}
@@ -191,9 +195,7 @@ class GroupMoments:
         power = exponents(np.where(known, np.abs(self.mean), 0.0).max(axis=0, initial=0.0))
         scaled = np.where(known, np.ldexp(self.mean, -power), 0.0)
         center = ratio((self.observed * scaled).sum(axis=0), self.observed.sum(axis=0))
-        # Rounding may lift a mean of the largest doubles above them all.
-        most = np.abs(scaled).max(axis=0, initial=0.0)
-        return np.asarray(np.ldexp(np.clip(center, -most, most), power))
+        return unscaled(center, power)
 
     def filled_mean(self) -> Floats:
         """``mean`` with the overall mean where a level has no value of a covariate; (n_levels, p)."""
@@ -470,16 +472,31 @@ def _pool_means(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) 
     total = _sum_by(assignment, weight, n_levels)
     shift = ratio(_sum_by(assignment, weight * apart, n_levels), total)
     between = np.where(usable, apart - shift[assignment], 0.0)
-    return _PooledMeans(total, _unscaled(pivot + shift, power), np.ldexp(between, power))
+    return _PooledMeans(total, unscaled(pivot + shift, power), np.ldexp(between, power))
 
 
 def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
     """Weight and mean of what is left of a whole when a part of it is removed."""
     rest = remainder(weight, part_weight)
     both = (part_weight > 0) & (weight > 0)
-    between = np.where(both, mean - part_mean, 0.0)
-    moved = mean + between * ratio(part_weight, rest)
-    return _RemainingMeans(rest, np.where(rest > 0, moved, 0.0), between, weight * ratio(part_weight, rest))
+    power = exponents(np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0).max(axis=0, initial=0.0))
+    scaled = np.ldexp(mean, -power)
+    between = np.where(both, scaled - np.ldexp(part_mean, -power), 0.0)
+    moved = unscaled(scaled + between * ratio(part_weight, rest), power)
+    return _RemainingMeans(
+        rest,
+        np.where(rest > 0, moved, 0.0),
+        np.ldexp(between, power),
+        weight * ratio(part_weight, rest),
+    )
+
+
+def _mean_without(mean: Floats, values: Array, weight: Floats, rest: Floats) -> Floats:
+    """Means of levels without one of their rows, of the given value and weight, 0 for a null; (n,)."""
+    # The mean moves away from the row by the row's share of what is left. Quarters cannot overflow, and a row
+    # without weight may hold anything, infinity included.
+    apart = np.where(weight > 0, mean / 4 - np.asarray(values, dtype=np.float64) / 4, 0.0)
+    return unscaled(mean / 4 + apart * ratio(weight, rest), 2)
 
 
 def _sum_by(assignment: Codes, table: Array, n_levels: int) -> Array:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import is_regressor
 
+from sufrep._magnitude import check_squares
 from sufrep._sklearn import HasMethods, Interval, StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import copy_input_names, find_levels
@@ -190,6 +191,8 @@ class SufficientEncoder(GroupEncoder):
             counts = slice(None) if inputs.weights is None else inputs.weights > 0
             if (factor.codes[counts] < 0).all():
                 raise NoLevelError(group)
+        for covariate, column in zip(inputs.covariates, inputs.columns, strict=True):
+            check_squares(covariate.name(inputs.layout.names), column)
         data = make_choice_data(inputs)
         self.layout_, self.covariates_, self.target_type_ = inputs.layout, list(inputs.covariates), data.kind
         self._choose(data, n_groups=len(inputs.factors))

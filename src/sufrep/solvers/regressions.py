@@ -94,10 +94,11 @@ def _fit_moments(values: Floats, weights: Floats | None) -> tuple[Floats, Floats
     knots, count = _distinct(values, weights)
     if len(knots) < 2:
         return np.empty(0), np.empty(0)
-    mean = np.average(knots, weights=count)
-    deviation = np.sqrt(np.average((knots - mean) ** 2, weights=count))
-    ends = knots[[0, -1]]
-    return ends, (ends - mean) / deviation
+    # In units of a power of two, which cannot overflow.
+    scaled = np.ldexp(knots, -np.frexp(np.abs(knots).max())[1])
+    mean = np.average(scaled, weights=count)
+    deviation = np.sqrt(np.average((scaled - mean) ** 2, weights=count))
+    return knots[[0, -1]], (scaled[[0, -1]] - mean) / deviation
 
 
 def _distinct(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
