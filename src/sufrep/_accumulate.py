@@ -241,7 +241,9 @@ def _first_pass(rows: _Rows, names: Sequence[str], order: Literal[1, 2], units: 
         for j in range(p):
             sums[j] += here[j]
         if complete_sums is not sums:
-            complete = chunk.bins if missing is None else np.where(missing.any(axis=0), rows.n_levels, chunk.bins)
+            complete = (
+                chunk.bins if missing is None else np.where(missing.any(axis=0), rows.n_levels, chunk.bins)
+            )
             complete_weight += total if missing is None else chunk.weight(complete)
             for j, values in enumerate(chunk.values):
                 complete_sums[j] += here[j] if missing is None else chunk.totals(values, complete)

@@ -47,7 +47,9 @@ def weighted_mean(values: Floats, weight: Floats) -> Floats:
 def refuse_large(name: str, largest: float) -> None:
     """Raise an error if numbers of this size have no squares."""
     if largest > LARGEST:
-        raise MagnitudeError(name, f"holds numbers as large as {largest:.2g}", f"beyond {LARGEST:g}", "divide")
+        raise MagnitudeError(
+            name, f"holds numbers as large as {largest:.2g}", f"beyond {LARGEST:g}", "divide"
+        )
 
 
 def check_squares(name: str, values: Floats) -> None:

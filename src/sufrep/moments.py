@@ -479,7 +479,9 @@ def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: F
     """Weight and mean of what is left of a whole when a part of it is removed."""
     rest = remainder(weight, part_weight)
     both = (part_weight > 0) & (weight > 0)
-    power = exponents(np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0).max(axis=0, initial=0.0))
+    power = exponents(
+        np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0).max(axis=0, initial=0.0)
+    )
     scaled = np.ldexp(mean, -power)
     between = np.where(both, scaled - np.ldexp(part_mean, -power), 0.0)
     moved = unscaled(scaled + between * ratio(part_weight, rest), power)
