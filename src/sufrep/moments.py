@@ -472,7 +472,7 @@ def _pool_means(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) 
     total = _sum_by(assignment, weight, n_levels)
     shift = ratio(_sum_by(assignment, weight * apart, n_levels), total)
     between = np.where(usable, apart - shift[assignment], 0.0)
-    return _PooledMeans(total, unscaled(pivot + shift, power), np.ldexp(between, power))
+    return _PooledMeans(total, unscaled(pivot + shift, power), unscaled(between, power))
 
 
 def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
@@ -488,7 +488,7 @@ def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: F
     return _RemainingMeans(
         rest,
         np.where(rest > 0, moved, 0.0),
-        np.ldexp(between, power),
+        unscaled(between, power),
         weight * ratio(part_weight, rest),
     )
 
