@@ -263,7 +263,7 @@ def assert_exact(table: Table, found: Sums, order: int) -> None:
     """
     weights = np.ones(len(table.codes)) if table.weights is None else table.weights
     for j in range(table.rows.shape[1]):
-        squares, rounding = Fraction(0), Fraction(0)
+        squares, rounding = Fraction(0), Fraction(1e-290)  # below which weighted squares underflow
         for g in range(table.n_levels):
             mine = (table.codes == g) & ~np.isnan(table.rows[:, j])
             weight, mean, spread = exact_level(table.rows[mine, j], weights[mine])
@@ -305,7 +305,7 @@ def test_scatter_of_complete_rows_is_right_whatever_the_others_hold(table):
     )
     assert (np.abs(found.complete_mean - expected) <= 1e-12 * largest).all()
     rounding = np.sqrt((alone.weight[:, None] * (1e-15 * largest) ** 2).sum(axis=0))
-    size = np.sqrt(alone.squares) + rounding
+    size = np.sqrt(alone.squares) + rounding + 1e-140
     assert (np.abs(found.scatter - alone.scatter) <= 1e-11 * np.outer(size, size)).all()
 
 

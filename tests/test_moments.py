@@ -383,7 +383,7 @@ def exact(values: Any, weights: Any) -> tuple[float, Fraction, Fraction]:
 def assert_exact(sample: Sample, found: GroupMoments) -> None:
     """Means to 1e-12 of the level's largest value, weights to 1e-12, squares to 1e-12 and that rounding."""
     weights = np.array([sample.weight(i) for i in range(len(sample))])
-    squares, rounding = Fraction(0), Fraction(0)
+    squares, rounding = Fraction(0), Fraction(1e-290)  # below which weighted squares underflow
     for g, level in enumerate(found.levels):
         mine = np.array([own == level for own in sample.group]) & ~np.isnan(sample.rows[:, 0])
         weight, mean, spread = exact(sample.rows[mine, 0], weights[mine])

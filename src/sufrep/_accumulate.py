@@ -108,7 +108,7 @@ class _Rows:
         return self.n_levels + 1
 
     def chunks(self, power: Codes, origin: Floats) -> Iterator[_Chunk]:
-        """Read the columns as distances from an origin, one for each column (p, 1) or each bin (p, n_bins)."""
+        """Read the columns as distances from an origin, one for each column (p, 1) or bin (p, n_bins)."""
         # Every chunk costs a look at each level, so it has at least as many rows as there are levels.
         size = max(_CHUNK, self.n_levels)
         memory = np.empty((len(self.columns), min(size, len(self.bins))))
@@ -300,7 +300,7 @@ def _spread(rows: _Rows, names: Sequence[str], first: _ColumnSums, units: _Units
 def _second_pass(
     rows: _Rows, units: _Units, mean: Floats, *, nulls: bool, complete: bool
 ) -> tuple[Floats, Floats]:
-    """Sums of the deviations by bin (p, n_bins), and of their products (p, p): all, or of each with itself."""
+    """Sums of the deviations by bin (p, n_bins), and of their products, or only of squares; (p, p)."""
     p = len(rows.columns)
     rest, raw = np.zeros((p, rows.n_bins)), np.zeros((p, p))
     for chunk in rows.chunks(units.power, mean + units.origin):

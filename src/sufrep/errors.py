@@ -284,9 +284,8 @@ class MagnitudeError(SufrepError, ValueError):
 
     def __init__(self, column: str, found: str, limit: str, remedy: str) -> None:
         super().__init__(
-            f"Column {column!r} {found}; variances need squares, and those of numbers {limit} leave the range "
-            f"of floating-point numbers.\nHint: rescale the column: {remedy} it by a power of ten before it is "
-            "encoded."
+            f"Column {column!r} {found}; variances need squares, and squares of numbers {limit} are out of "
+            f"range.\nHint: rescale the column: {remedy} it by a power of ten before it is encoded."
         )
 
 

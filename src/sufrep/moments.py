@@ -31,7 +31,7 @@ class SecondMoments(NamedTuple):
 
 
 class LevelsWithout(NamedTuple):
-    """The level of each row without the row: the means, NaN where nothing is left, and their weights; (n, p)."""
+    """The level of each row without the row: means, NaN where nothing is left, and weights; (n, p)."""
 
     mean: Floats
     observed: Floats

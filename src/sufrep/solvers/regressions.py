@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from sufrep._magnitude import exponents
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -54,7 +56,11 @@ class NormalScores:
                 continue
             values = np.asarray(column, dtype=np.float64)
             observed = ~np.isnan(values)
-            result[observed, j] = np.interp(values[observed], knots, scores)
+            # The slopes between tiny knots would overflow.
+            power = exponents(np.abs(knots[[0, -1]]).max())
+            with np.errstate(over="ignore"):  # beyond the last knot, values do not matter
+                scaled = np.ldexp(values[observed], -power) if power else values[observed]
+            result[observed, j] = np.interp(scaled, np.ldexp(knots, -power), scores)
         return result
 
 
