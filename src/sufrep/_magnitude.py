@@ -13,7 +13,7 @@ import numpy as np
 from sufrep.errors import MagnitudeError
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Codes, Floats
+    from sufrep._arrays import Array, Codes, Floats
 
 # Squares of numbers up to this size, and of spreads down to the other, leave room for weights and for sums.
 LARGEST, SMALLEST = 1e140, 1e-140
@@ -44,24 +44,21 @@ def weighted_mean(values: Floats, weight: Floats) -> Floats:
     return unscaled(weight @ np.ldexp(values, -power) / weight.sum(), power)
 
 
-def refuse_large(name: str, largest: float) -> None:
+def refuse_large(name: str, found: float, largest: float = LARGEST) -> None:
     """Raise an error if numbers of this size have no squares."""
-    if largest > LARGEST:
-        raise MagnitudeError(
-            name, f"holds numbers as large as {largest:.2g}", f"beyond {LARGEST:g}", "divide"
-        )
+    if found > largest:
+        raise MagnitudeError(name, f"holds numbers as large as {found:.2g}", f"beyond {largest:g}", "divide")
 
 
-def check_squares(name: str, values: Floats) -> None:
-    """Raise an error if a column (n,) is too large to be squared, or varies by too little; NaN is ignored."""
-    if not len(values):
-        return
-    low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
-    refuse_large(name, max(abs(low), abs(high)))
-    refuse_small(name, high - low)
-
-
-def refuse_small(name: str, spread: float) -> None:
+def refuse_small(name: str, spread: float, smallest: float = SMALLEST) -> None:
     """Raise an error if a column varies, but by so little that the square would be zero."""
-    if 0 < spread < SMALLEST:
-        raise MagnitudeError(name, f"varies by {spread:.2g} only", f"below {SMALLEST:g}", "multiply")
+    if 0 < spread < smallest:
+        raise MagnitudeError(name, f"varies by {spread:.2g} only", f"below {smallest:g}", "multiply")
+
+
+def check_squares(name: str, values: Array, *, smallest: float = SMALLEST, largest: float = LARGEST) -> None:
+    """Raise an error if a column (n,) is too large to be squared, or varies by too little; NaN is ignored."""
+    if len(values):
+        low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
+        refuse_large(name, max(abs(low), abs(high)), largest)
+        refuse_small(name, high - low, smallest)

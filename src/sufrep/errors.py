@@ -284,8 +284,8 @@ class MagnitudeError(SufrepError, ValueError):
 
     def __init__(self, column: str, found: str, limit: str, remedy: str) -> None:
         super().__init__(
-            f"Column {column!r} {found}; variances need squares, and squares of numbers {limit} are out of "
-            f"range.\nHint: rescale the column: {remedy} it by a power of ten before it is encoded."
+            f"Column {column!r} {found}, but what is {limit} has squares that are out of range.\n"
+            f"Hint: rescale the column: {remedy} it by a power of ten before it is encoded."
         )
 
 

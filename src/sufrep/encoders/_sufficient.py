@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _FEW_FOLDS, _MANY_FOLDS = 3, 10
 _MOST_REPEATS = 3
 
+# Tree learners, which compare the encodings, compute in single precision.
+_LARGEST = 1e30
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SufficientEncoder(GroupEncoder):
@@ -192,7 +195,9 @@ class SufficientEncoder(GroupEncoder):
             if (factor.codes[counts] < 0).all():
                 raise NoLevelError(group)
         for covariate, column in zip(inputs.covariates, inputs.columns, strict=True):
-            check_squares(covariate.name(inputs.layout.names), column)
+            check_squares(covariate.name(inputs.layout.names), column, largest=_LARGEST)
+        if inputs.target is not None and inputs.target.kind == "continuous":
+            check_squares("target", inputs.target.columns[0], smallest=1 / _LARGEST, largest=_LARGEST)
         data = make_choice_data(inputs)
         self.layout_, self.covariates_, self.target_type_ = inputs.layout, list(inputs.covariates), data.kind
         self._choose(data, n_groups=len(inputs.factors))
