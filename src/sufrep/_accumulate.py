@@ -155,8 +155,8 @@ class _Chunk:
     def totals(self, values: Array, bins: Codes | None = None) -> Floats:
         """Weighted sum of values (n,) by bin."""
         weighted = values if self.weights is None else values * self.weights
-        total: Floats = np.bincount(self.bins if bins is None else bins, weighted, self.n_bins)
-        return total
+        total = np.bincount(self.bins if bins is None else bins, weighted, self.n_bins)
+        return total.astype(np.float64, copy=False)
 
     def extremes(self) -> tuple[Floats, Floats, bool]:
         """Smallest and largest value of each column (p,), NaN for none, and whether there is any null."""
