@@ -67,6 +67,6 @@ def test_a_column_is_checked_for_both(values, found):
         check_squares("x", np.array(values))
 
 
-@pytest.mark.parametrize("values", [[], [1e-200, 1e-200], [np.nan, np.nan], [1e-200, 1.0]])
+@pytest.mark.parametrize("values", [[], [1e-200, 1e-200], [np.nan, np.nan], [1e-200, 1.0], [np.inf, 1]])
 def test_constant_and_empty_columns_and_small_values_next_to_larger_ones_pass(values):
     check_squares("x", np.array(values))

@@ -238,16 +238,14 @@ def _first_pass(rows: _Rows, names: Sequence[str], order: Literal[1, 2], units: 
         for j in observed:
             observed[j] += chunk.totals(~missing[j]) if missing is not None and j in partial else total
         weight += total
-        here = [chunk.totals(values) for values in chunk.values]
-        for j in range(p):
-            sums[j] += here[j]
+        complete = None if missing is None else np.where(missing.any(axis=0), rows.n_levels, chunk.bins)
+        for j, values in enumerate(chunk.values):
+            here = chunk.totals(values)
+            sums[j] += here
+            if complete_sums is not sums:
+                complete_sums[j] += here if complete is None else chunk.totals(values, complete)
         if complete_sums is not sums:
-            complete = (
-                chunk.bins if missing is None else np.where(missing.any(axis=0), rows.n_levels, chunk.bins)
-            )
-            complete_weight += total if missing is None else chunk.weight(complete)
-            for j, values in enumerate(chunk.values):
-                complete_sums[j] += here[j] if missing is None else chunk.totals(values, complete)
+            complete_weight += total if complete is None else chunk.weight(complete)
     return _ColumnSums(
         weight,
         np.array([observed.get(j, weight) for j in range(p)]).reshape(p, rows.n_bins),

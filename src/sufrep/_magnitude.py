@@ -57,8 +57,13 @@ def refuse_small(name: str, spread: float, smallest: float = SMALLEST) -> None:
 
 
 def check_squares(name: str, values: Array, *, smallest: float = SMALLEST, largest: float = LARGEST) -> None:
-    """Raise an error if a column (n,) is too large to be squared, or varies by too little; NaN is ignored."""
-    if len(values):
-        low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
+    """Raise an error if a column (n,) is too large to be squared, or varies by too little.
+
+    Nulls are ignored; infinite values have an error of their own.
+    """
+    if not len(values):
+        return
+    low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
+    if np.isfinite(low) and np.isfinite(high):
         refuse_large(name, max(abs(low), abs(high)), largest)
         refuse_small(name, high - low, smallest)

@@ -190,14 +190,15 @@ class SufficientEncoder(GroupEncoder):
 
     def _learn(self, inputs: Inputs) -> None:
         """Choose the components, and fit them to all rows."""
+        counts = slice(None) if inputs.weights is None else inputs.weights > 0
         for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
-            counts = slice(None) if inputs.weights is None else inputs.weights > 0
             if (factor.codes[counts] < 0).all():
                 raise NoLevelError(group)
         for covariate, column in zip(inputs.covariates, inputs.columns, strict=True):
-            check_squares(covariate.name(inputs.layout.names), column, largest=_LARGEST)
+            check_squares(covariate.name(inputs.layout.names), column[counts], largest=_LARGEST)
         if inputs.target is not None and inputs.target.kind == "continuous":
-            check_squares("target", inputs.target.columns[0], smallest=1 / _LARGEST, largest=_LARGEST)
+            response = inputs.target.columns[0][counts]
+            check_squares("target", response, smallest=1 / _LARGEST, largest=_LARGEST)
         data = make_choice_data(inputs)
         self.layout_, self.covariates_, self.target_type_ = inputs.layout, list(inputs.covariates), data.kind
         self._choose(data, n_groups=len(inputs.factors))
