@@ -309,6 +309,16 @@ class InfiniteValueError(SufrepError, ValueError):
         )
 
 
+class MagnitudeError(SufrepError, ValueError):
+    """A column is so large, or varies by so little, that its variance is no double."""
+
+    def __init__(self, column: str, found: str, limit: str, remedy: str) -> None:
+        super().__init__(
+            f"Column {column!r} {found}, but what is {limit} has squares that are out of range.\n"
+            f"Hint: rescale the column: {remedy} it by a power of ten before it is encoded."
+        )
+
+
 class GroupValueError(SufrepError, TypeError):
     """A group column contains a value that cannot be a level."""
 
