@@ -16,15 +16,16 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from sufrep._files._reading import TableReading
 from sufrep._files._scan import Scan, TemporaryCopy, call_code, dict_code, has_pattern
-from sufrep.errors import TableContentError, listed
+from sufrep.errors import ReadingMismatchError, TableContentError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,12 +52,19 @@ _HEAD_ROWS = 10_000
 _COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 
 
-def scan_text(path: Path, text: Sequence[str]) -> Scan:
-    """Find the dialect and the types of a file, in one pass over it; only counts stay in memory."""
+def scan_text(path: Path, text: Sequence[str], reading: TableReading | None = None) -> Scan:
+    """Find the dialect and the types of a file, in one pass over it; only counts stay in memory.
+
+    With a ``reading`` of another table, its decimal sign, spellings of null and kinds of columns hold here.
+    """
     file = read_dialect(path)
     rows = _scan_as_text(file)
     try:
-        types = find_types(rows, file.names, text, commas=file.separator in ";\t")
+        commas = file.separator in ";\t"
+        if reading is None:
+            types = find_types(rows, file.names, text, commas=commas)
+        else:
+            types = find_same_types(rows, file.where, file.names, text, reading, commas=commas)
     except pl.exceptions.PolarsError as error:
         _check_records(file)
         what = f"cannot be read as a table: {str(error).splitlines()[0]}."
@@ -69,7 +77,16 @@ def scan_text(path: Path, text: Sequence[str]) -> Scan:
         n_rows -= types.n_empty
         notes += (f"{types.n_empty} empty line(s) left out",)
     imports, code = reading_code(file, types, has_blanks=has_blanks)
-    return Scan(rows.with_columns(types.expressions()), n_rows, imports, code, notes, file.copy)
+    found = TableReading(
+        decimal=types.decimal,
+        thousands="." if types.decimal == "," else None,
+        nulls=_NULLS if reading is None or not reading.nulls else reading.nulls,
+        separator=file.separator,
+        encoding=file.encoding,
+    )
+    empty = tuple(name for name, column in types.columns.items() if column.kind == "empty")
+    parsed = rows.with_columns(types.expressions())
+    return Scan(parsed, n_rows, imports, code, notes, file.copy, found, empty)
 
 
 def _scan_as_text(file: TextFile, *, rename: bool = True) -> pl.LazyFrame:
@@ -341,6 +358,12 @@ class TextTypes:
     columns: Mapping[str, ColumnFindings]
     notes: tuple[str, ...]
 
+    @property
+    def decimal(self) -> str | None:
+        """The decimal sign; None if no column has one."""
+        kinds = {column.kind for column in self.columns.values()}
+        return "," if "comma" in kinds else "." if "point" in kinds else None
+
     def expressions(self) -> list[pl.Expr]:
         """The columns that are not text, parsed."""
         return [
@@ -352,14 +375,85 @@ class TextTypes:
 def find_types(rows: pl.LazyFrame, names: Sequence[str], text: Sequence[str], *, commas: bool) -> TextTypes:
     """Find the types of columns of text; those in ``text`` stay text in any case."""
     kinds = [kind for kind in COLUMN_TYPES if kind != "empty" and (commas or kind != "comma")]
-    tried = {name: kinds for name in names if name not in text}
-    head = _measure(rows.head(_HEAD_ROWS), names, tried)
+    return _find_types(rows, names, {name: kinds for name in names if name not in text})
+
+
+def find_same_types(
+    rows: pl.LazyFrame,
+    where: str,
+    names: Sequence[str],
+    text: Sequence[str],
+    reading: TableReading,
+    *,
+    commas: bool,
+) -> TextTypes:
+    """Find the types as `find_types` does, but as another table was read; raise if they contradict it."""
+    if reading.decimal is None:
+        signs = ("point", "comma") if commas else ("point",)
+    else:
+        signs = ("comma",) if reading.decimal == "," else ("point",)
+    kinds = [kind for kind in COLUMN_TYPES if kind not in ("empty", "point", "comma") or kind in signs]
+    known = reading.kinds()
+    numbers = [name for name in names if known.get(name) == "number" and name not in text]
+    tried = {
+        # A number stays a number, even if it has more digits than 64 bits hold.
+        name: [kind for kind in kinds if kind != "digits"] if name in numbers else kinds
+        for name in names
+        if name not in text and known.get(name, "number") == "number"
+    }
+    nulls = reading.nulls or _NULLS
+    types = _find_types(rows, names, tried, nulls, sign_is_known=reading.decimal is not None)
+    for name in numbers:
+        if name not in types.columns:
+            found = _found_instead(rows, name, signs, nulls)
+            raise ReadingMismatchError(where, name, found, _EXPECTED[reading.decimal])
+    fixed = [name for name, column in types.columns.items() if column.kind == "comma"]
+    if reading.decimal != "," or not fixed:
+        return types
+    note = "commas read as decimal signs and points as thousands separators, as when the encoder was fitted"
+    return replace(types, notes=(f"{note}: {listed(fixed)}", *types.notes))
+
+
+_EXPECTED = {
+    None: "numbers",
+    ".": "numbers with decimal points (1.708 is less than 2)",
+    ",": "numbers with decimal commas (1.708 is more than 1700)",
+}
+
+
+def _found_instead(rows: pl.LazyFrame, name: str, signs: Sequence[str], nulls: Sequence[str]) -> str:
+    """Describe the first value that is no number with one of these decimal signs."""
+    value = _stripped(name)
+    numbers = [COLUMN_TYPES[sign].parse(value).is_not_null() for sign in signs]
+    wrong = value.is_not_null() & ~value.is_in(nulls) & ~pl.any_horizontal(numbers)
+    first = rows.select(value).with_row_index("\0row", offset=1).filter(wrong).head(1).collect()
+    if not first.height:
+        return "holds values of several kinds"
+    row, cell = first.row(0)
+    shown = f"holds {cell[:40]!r} in row {row:,}"
+    for sign, described in (("point", "decimal point"), ("comma", "decimal comma")):
+        number = first.select(COLUMN_TYPES[sign].parse(value)).item()
+        if number is not None:
+            return f"{shown}, which is {number:g} with a {described}"
+    return f"{shown}, which is no number"
+
+
+def _find_types(
+    rows: pl.LazyFrame,
+    names: Sequence[str],
+    tried: Mapping[str, Sequence[str]],
+    nulls: Sequence[str] = _NULLS,
+    *,
+    sign_is_known: bool = False,
+) -> TextTypes:
+    """Find, for each column, the first of the tried types that fits all its values."""
+    head = _measure(rows.head(_HEAD_ROWS), names, tried, nulls)
     tried = {name: _fitting(head, name, kinds) for name, kinds in tried.items()}
-    found = _measure(rows, names, {name: fits for name, fits in tried.items() if fits})
+    found = _measure(rows, names, {name: fits for name, fits in tried.items() if fits}, nulls)
     fitting = {name: _fitting(found, name, kinds) for name, kinds in tried.items() if kinds}
     fitting = {name: fits for name, fits in fitting.items() if fits}
     decided = {name: "empty" if _is_null(found, name) else fits[0] for name, fits in fitting.items()}
-    notes = _settle_commas(decided, fitting)
+    notes = [] if sign_is_known else _settle_commas(decided, fitting)
     notes += [
         f"read as text, because its numbers have more than 64 bits: {name!r}"
         for name, kind in decided.items()
@@ -377,7 +471,9 @@ def find_types(rows: pl.LazyFrame, names: Sequence[str], text: Sequence[str], *,
     )
 
 
-def _measure(rows: pl.LazyFrame, names: Sequence[str], tried: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _measure(
+    rows: pl.LazyFrame, names: Sequence[str], tried: Mapping[str, Sequence[str]], nulls: Sequence[str]
+) -> dict[str, Any]:
     """Count, in one pass, the values of each column and those that each type can read."""
     wanted = [
         pl.len().alias("\0rows"),
@@ -386,7 +482,7 @@ def _measure(rows: pl.LazyFrame, names: Sequence[str], tried: Mapping[str, Seque
     ]
     for name, kinds in tried.items():
         value = _stripped(name)
-        null = value.is_in(_NULLS)
+        null = value.is_in(nulls)
         padded = value.str.len_bytes() != pl.col(name).str.len_bytes()
         wanted.append(value.is_not_null().sum().alias(f"{name}\0values"))
         wanted.append(null.sum().alias(f"{name}\0nulls"))

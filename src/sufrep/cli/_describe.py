@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Levels and columns of a group that are printed.
 _LEVELS = 5
 _COLUMNS = 6
+_SIGNS = {".": "with decimal points", ",": "with decimal commas"}
 
 
 def describe(
@@ -58,6 +59,15 @@ def description(encoder: GroupEncoder) -> dict[str, Any]:
         "columns_made": names[len(layout.kept) :],
         "parameters": _changed_parameters(encoder),
     }
+    reading = getattr(encoder, "reading_", None)
+    if reading is not None:
+        described["reading"] = {
+            "decimal": reading.decimal,
+            "thousands": reading.thousands,
+            "separator": reading.separator,
+            "encoding": reading.encoding,
+            "kinds": reading.kinds(),
+        }
     if hasattr(encoder, "target_type_"):
         described["target_type"] = encoder.target_type_
     if hasattr(encoder, "report_"):
@@ -117,6 +127,8 @@ def _lines(described: dict[str, Any]) -> list[str]:
     if "target_type" in described:
         lines.append(f"  target        {described['target_type']}")
     lines.append(f"  new columns   {listed(described['columns_made'], quote=False) or 'none'}")
+    if described.get("reading", {}).get("decimal"):
+        lines.append(f"  numbers       {_SIGNS[described['reading']['decimal']]}")
     changed = [f"{name}={value!r}" for name, value in described["parameters"].items()]
     lines.append(f"  parameters    {', '.join(changed) or 'defaults'}")
     if "report" in described:
