@@ -434,8 +434,8 @@ class ReadingMismatchError(SufrepError, ValueError):
         hint: str = "write it as that table was written, or fit the encoder again on a table like this one.",
     ) -> None:
         super().__init__(
-            f"Column {column!r} of {where!r} {found}. The table that the encoder was fitted on has {expected} "
-            f"there.\nHint: {hint}"
+            f"Column {column!r} of {where!r} {found}. The table that the encoder was fitted on has {expected}"
+            f" there.\nHint: {hint}"
         )
 
 

@@ -95,7 +95,7 @@ class TableReading:
         for column in self.columns:
             dtype = schema.get(column.name)
             found = None if dtype is None else kind_of(dtype)
-            # Text files and some databases hold dates as text. What was text is read as text; see `open_table`.
+            # Text files and some databases hold dates as text; what was text is read as text (`open_table`).
             if dtype is None or found is None or column.kind == "text":
                 continue
             if found != column.kind and "number" in (found, column.kind):

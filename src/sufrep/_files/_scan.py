@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ class Scan:
     code: str
     notes: tuple[str, ...] = ()
     copy: TemporaryCopy | None = None
-    reading: TableReading = TableReading()
+    reading: TableReading = field(default_factory=TableReading)
     empty: tuple[str, ...] = ()
 
 

@@ -35,8 +35,8 @@ VERSION = 1
 MANIFEST = "manifest.json"
 # Kinds of numbers that arrays may hold, in the byte order of nearly all machines.
 DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
-# Limits of the manifest; long sequences are arrays, so that even those of large encoders are far below. Python
-# needs up to 200 bytes for a value of 3 bytes (test_a_manifest_of_many_values_is_refused).
+# Limits of the manifest. Long sequences are arrays, so that even large encoders stay far below them. Python
+# needs up to 200 bytes for a value of 3 bytes (test_every_bomb_is_refused_within_two_seconds_and_200_mb).
 MOST_BYTES = 1 << 24
 MOST_VALUES = 250_000
 DEEPEST = 100
@@ -151,7 +151,7 @@ def _explained(path: object) -> Iterator[None]:
     except EncoderFileError:
         raise
     except Exception as error:  # json, struct and numpy raise many kinds for a crafted file
-        what = f"it is not an encoder file, or it is damaged ({_first_line(error)})"
+        what = f"it is not an encoder file, or it is truncated or damaged ({_first_line(error)})"
         raise damaged(path, what) from error
 
 
@@ -235,6 +235,8 @@ class _Reader:
     def _open(self, name: str, most: int) -> int:
         """The size of the next member, which must be called ``name``."""
         self._header = self._file.read(_LOCAL.size + len(name))
+        if len(self._header) < _LOCAL.size:
+            raise ValueError("it ends too early")
         *_, size, _, _ = _LOCAL.unpack(self._header[: _LOCAL.size])
         if not self._header.endswith(name.encode()):
             raise ValueError(f"it has no member {name!r}")

@@ -37,8 +37,8 @@ _LONG = 32
 # The exponents that IEEE 754 allows decimals; with larger ones a short text stands for gigabytes of digits.
 _MOST_EXPONENT = 6144
 
-# What the fields of each record hold: numbers, levels or texts, and the names of their dimensions. Equal names
-# are equal sizes within a record. Fields that are not listed are checked where they are used.
+# What the fields of each record hold: numbers, levels or texts, and the names of their dimensions. Equal
+# names are equal sizes within a record. Fields that are not listed are checked where they are used.
 RECORDS: dict[type, dict[str, str]] = {
     Covariate: {},
     Layout: {"names": "texts columns"},
