@@ -431,10 +431,8 @@ def test_a_file_cut_off_anywhere_is_refused(saved):
             sufrep.load(saved)
 
 
-def test_a_file_with_any_byte_changed_is_refused_or_means_the_same(saved):
+def test_a_file_with_any_byte_changed_is_refused(saved):
     whole = saved.read_bytes()
-    expected = sufrep.load(saved)
-    n_refused = 0
     # All bytes of the headers at both ends, and a few in between.
     positions = sorted({*range(60), *range(60, len(whole), 23), *range(len(whole) - 200, len(whole))})
     for position in positions:
@@ -442,15 +440,8 @@ def test_a_file_with_any_byte_changed_is_refused_or_means_the_same(saved):
             damaged = bytearray(whole)
             damaged[position] ^= flip
             saved.write_bytes(damaged)
-            try:
-                loaded = sufrep.load(saved)
-            except EncoderFileError:
-                n_refused += 1
-            else:
-                # Dates and attributes of the archive carry no meaning.
-                assert_same_attributes(loaded, expected)
-                assert same(loaded.get_params(), expected.get_params())
-    assert n_refused > 2 * len(positions) / 3  # a third of all changes
+            with pytest.raises(EncoderFileError, match="Hint: "):
+                sufrep.load(saved)
 
 
 @pytest.mark.parametrize(
