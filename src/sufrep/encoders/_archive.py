@@ -59,7 +59,9 @@ def archive_of(manifest: Mapping[str, Any], arrays: Sequence[Array]) -> bytes:
     Raises `ValueError` for a manifest beyond the limits or an archive beyond 4 GiB, which no reader accepts.
     """
     described = [_described(array) for array in arrays]
-    text = json_of({"format": FORMAT, "version": VERSION, **manifest, "arrays": described})
+    whole = {"format": FORMAT, "version": VERSION, **manifest, "arrays": described}
+    _check_depth(whole)
+    text = json_of(whole)
     _check_size(text)
     index = _Index()
     parts = []
@@ -163,16 +165,20 @@ def _first_line(error: Exception) -> str:
 def _parse(text: bytes) -> dict[str, Any]:
     _check_size(text)
     manifest = json.loads(text)
-    layer, depth = [manifest], 0
+    _check_depth(manifest)
+    if not isinstance(manifest, dict) or json_of(manifest) != text:
+        raise ValueError("its manifest is not as sufrep writes it")
+    return manifest
+
+
+def _check_depth(value: Any) -> None:
+    layer, depth = [value], 0
     while layer:
         depth += 1
         if depth > DEEPEST:
             raise ValueError("its manifest is nested too deeply")
         nested = [node for node in layer if isinstance(node, (list, dict))]
         layer = [part for node in nested for part in (node.values() if isinstance(node, dict) else node)]
-    if not isinstance(manifest, dict) or json_of(manifest) != text:
-        raise ValueError("its manifest is not as sufrep writes it")
-    return manifest
 
 
 def _check_size(text: bytes) -> None:

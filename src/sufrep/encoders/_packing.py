@@ -8,7 +8,7 @@ the JSON stays small however many levels there are.
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -37,14 +37,15 @@ _LONG = 32
 # The exponents that IEEE 754 allows decimals; with larger ones a short text stands for gigabytes of digits.
 _MOST_EXPONENT = 6144
 
-# What the fields of each record hold: numbers, levels or texts, and the names of their dimensions. Equal
-# names are equal sizes within a record. Fields that are not listed are checked where they are used.
+# What the fields of each record hold, "?" if they may be None: numbers, levels or texts, with the names of
+# their dimensions; one number, text or truth value; or a record. Equal names of dimensions are equal sizes
+# within a record. Fields that are not listed are checked where they are used.
 RECORDS: dict[type, dict[str, str]] = {
-    Covariate: {},
+    Covariate: {"position": "integer?", "level": "text?", "null": "truth"},
     Layout: {"names": "texts columns"},
-    OutputColumn: {},
-    ColumnReading: {},
-    TableReading: {"nulls": "texts nulls"},
+    OutputColumn: {"group": "integer", "text": "text", "covariate": "Covariate?"},
+    ColumnReading: {"name": "text", "kind": "text", "time_zone": "text?"},
+    TableReading: {"nulls": "texts nulls", "separator": "text?", "encoding": "text?"},
     GroupMoments: {
         "levels": "levels n",
         "covariates": "texts p",
@@ -52,10 +53,10 @@ RECORDS: dict[type, dict[str, str]] = {
         "weight": "numbers n",
         "observed": "numbers n p",
         "mean": "numbers n p",
-        "squares": "numbers p",
-        "complete_weight": "numbers n",
-        "complete_mean": "numbers n p",
-        "scatter": "numbers p p",
+        "squares": "numbers? p",
+        "complete_weight": "numbers? n",
+        "complete_mean": "numbers? n p",
+        "scatter": "numbers? p p",
     },
     Representation: {
         "levels": "levels n",
@@ -71,18 +72,38 @@ RECORDS: dict[type, dict[str, str]] = {
         "shares": "numbers n s",
         "prior": "numbers s",
         "objective": "numbers i",
+        "converged": "truth",
     },
     NormalScores: {},
     LinearExperts: {
         "coefficients": "numbers s q",
         "variances": "numbers s",
         "pooled": "numbers q",
+        "pooled_variance": "number",
         "penalty": "numbers q",
+        "origin": "number",
     },
     ClassExperts: {"probabilities": "numbers s c", "pooled": "numbers c"},
-    Curve: {"coefficients": "numbers q"},
-    LevelKernel: {"variances": "numbers m", "weights": "numbers m p"},
-    LocalEffects: {"ends": "numbers n", "scores": "numbers r u", "coefficients": "numbers r"},
+    Curve: {"origin": "number", "coefficients": "numbers q"},
+    LevelKernel: {
+        "constant": "number",
+        "variances": "numbers m",
+        "weights": "numbers m p",
+        "noise": "number",
+    },
+    LocalEffects: {
+        "curve": "Curve",
+        "kernel": "LevelKernel",
+        "ends": "numbers n",
+        "scores": "numbers r u",
+        "coefficients": "numbers r",
+    },
+}
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "text": (str,),
+    "truth": (bool,),
 }
 _NAMES = {cls.__name__: cls for cls in RECORDS}
 
@@ -343,10 +364,11 @@ class Unpacker:
         self.check_known(name)
         cls = _NAMES[name]
         sizes: dict[str, int] = {}
-        optional = {entry.name for entry in fields(cls) if entry.default is not MISSING}
         for part, expected in RECORDS[cls].items():
-            if parts[part] is not None or part not in optional:
-                _check_dimensions(f"{name}.{part}", parts[part], expected, sizes)
+            kind, *dimensions = expected.split()
+            if parts[part] is None and kind.endswith("?"):
+                continue
+            _check_part(f"{name}.{part}", parts[part], kind.rstrip("?"), dimensions, sizes)
         return cls(**parts)
 
     def check_known(self, name: str) -> None:
@@ -402,17 +424,21 @@ class Unpacker:
 _CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {"list": list, "tuple": tuple, "levels": as_levels}
 
 
-def _check_dimensions(what: str, value: Any, expected: str, sizes: dict[str, int]) -> None:
+def _check_part(what: str, value: Any, kind: str, names: Sequence[str], sizes: dict[str, int]) -> None:
     """Raise if a field of a record does not hold what `RECORDS` says, or has another size than its peers."""
-    kind, *names = expected.split()
-    if kind == "texts":
-        shape: tuple[int, ...] = (len(value),)
+    shape: tuple[int, ...] = ()
+    if kind in _SCALARS:
+        fits = type(value) in _SCALARS[kind]
+    elif kind in _NAMES:
+        fits = type(value) is _NAMES[kind]
+    elif kind == "texts":
+        shape = (len(value),)
         fits = isinstance(value, tuple) and all(isinstance(text, str) for text in value)
     else:
         shape = value.shape
         fits = value.dtype.kind in ("O" if kind == "levels" else "biuf")
     if not fits or len(shape) != len(names):
-        raise ValueError(f"{what} holds no {kind}")
+        raise ValueError(f"{what} is no {kind}")
     if any(sizes.setdefault(name, size) != size for name, size in zip(names, shape, strict=True)):
         raise ValueError(f"{what} is of another size")
     if kind == "levels":
