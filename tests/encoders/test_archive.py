@@ -215,6 +215,21 @@ def test_an_array_that_is_used_twice_is_refused(file):
     assert_refused(file, with_manifest(file, change), "is not there, or used twice")
 
 
+@pytest.mark.parametrize(
+    "shape", [[4, 10**15], [10**15, 4], [4], [4, -1], [4, 3.0], [4, 2], [3, 4]], ids=repr
+)
+def test_a_sparse_table_of_another_size_is_refused(shape, tmp_path):
+    path = tmp_path / "sparse.sufrep"
+    sufrep.make_encoder("one_hot", "g", sparse_output=True).fit(rows_of(4)).save(path)
+
+    def change(manifest: Any) -> None:
+        text = json_of(manifest["steps"])
+        assert b",[4,3]]}" in text
+        manifest["steps"] = json.loads(text.replace(b",[4,3]]}", b",%s]}" % json_of(shape)))
+
+    assert_refused(path, with_manifest(path, change), "its contents do not fit together")
+
+
 def test_an_array_that_belongs_to_nothing_is_refused(file):
     manifest, arrays = read_archive(file)
     described = {key: manifest[key] for key in ("versions", "steps", "reading")}
@@ -368,7 +383,7 @@ def in_reading(part: bytes) -> Callable[[Any], bytes]:
 def bombs(path: Path) -> dict[str, bytes]:
     original = path.read_bytes()
     large = {
-        "dtype": "|u1",
+        "dtype": "|b1",
         "shape": [4_000_000],
         "order": "C",
         "sha256": hashlib.sha256(bytes(4_000_000)).hexdigest(),
@@ -396,13 +411,10 @@ def bombs(path: Path) -> dict[str, bytes]:
         "a manifest of nested lists": with_manifest(path, in_reading(b"[" * 120_000 + b"]" * 120_000)),
         "a manifest of digits": with_manifest(path, in_reading(b"9" * 10_000_000)),
         "an array that is repeated": with_large_array(
-            b'{"$tuple":' + repeated(b'{"$long":["list",[["bool",null,{"$array":"N"}]]]}', 30_000) + b"}"
+            b'{"$tuple":' + repeated(b'{"$long":["list",[["bool",null,{"$array":"N"}]]]}', 25_000) + b"}"
         ),
         "texts without a letter": with_large_array(
             b'{"$long":["levels",[["str",null,[{"$array":"N"},{"$array":"N"}]]]]}'
-        ),
-        "a sparse table of a quadrillion columns": with_large_array(
-            b'{"$csr":[{"$array":"N"},[],[],[3,1000000000000000]]}'
         ),
         "decimals of many digits": with_manifest(
             path, in_reading(repeated(b'{"$decimal":"1e1000000"}', 50_000))
@@ -425,8 +437,8 @@ def test_every_bomb_is_refused_within_two_seconds_and_200_mb(file, tmp_path):
 
 
 def test_a_large_encoder_is_read(tmp_path):
-    # 50,000 levels of several types and as many columns: nothing of them is listed in the manifest.
-    levels = [None, *range(20_000), *(f"level {number}" for number in range(30_000))]
+    # 10,000 levels of several types and as many columns: nothing of them is listed in the manifest.
+    levels = [None, *range(4_000), *(f"level {number}" for number in range(6_000))]
     rows = pd.DataFrame({"g": pd.Series(levels, dtype=object), "x": np.arange(float(len(levels)))})
     encoder = sufrep.make_encoder("one_hot", "g", sparse_output=True).fit(rows)
     encoder.save(tmp_path / "large.sufrep")
@@ -493,7 +505,7 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
     path = tmp_path / "encoder.sufrep"
     encoder.fit(rows, np.random.default_rng(1).normal(size=len(rows))).save(path)
     original, draw, n_refused = path.read_bytes(), random.Random(0), 0
-    for _ in range(150):
+    for _ in range(80):
         path.write_bytes(original)
         path.write_bytes(with_manifest(path, lambda manifest: mutate(manifest, draw)))
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -511,4 +523,4 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
             json.dumps(description(loaded), allow_nan=False)
             loaded.save(path)
             sufrep.load(path)
-    assert n_refused > 50
+    assert n_refused > 25
