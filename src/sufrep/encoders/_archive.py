@@ -19,7 +19,7 @@ import struct
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from sufrep.errors import EncoderFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from io import BufferedReader
 
     from sufrep._arrays import Array
 
@@ -202,7 +203,7 @@ def _check_version(path: object, manifest: Mapping[str, Any]) -> None:
 class _Reader:
     """Reads members in their order, each only after its size was compared with that of the file."""
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
+    def __init__(self, file: BufferedReader, size: int) -> None:
         self._file, self._size, self._index = file, size, _Index()
 
     def read(self, name: str, most: int) -> bytes:
@@ -222,15 +223,12 @@ class _Reader:
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if max(shape, default=0) > self._size or len(shape) > 4 or self._open(_name(number), size) != size:
             raise ValueError(f"array {number} is not as large as it is described")
-        flat = np.empty(math.prod(shape), dtype)
-        # A view of bytes, because an empty array has no buffer of its own.
-        view = memoryview(flat.view(np.uint8)) if size else memoryview(b"")
-        if size:
-            self._file.readinto(view)  # type: ignore[attr-defined]
-        if hashlib.sha256(view).hexdigest() != digest:
+        data = bytearray(size)
+        self._file.readinto(data)
+        if hashlib.sha256(data).hexdigest() != digest:
             raise ValueError(f"array {number} does not match its checksum")
-        self._close(_name(number), view)
-        return flat.reshape(shape, order=order)
+        self._close(_name(number), data)
+        return np.ndarray(shape, dtype, data, order=order)
 
     def finish(self) -> None:
         """Compare what follows the members with what has to."""
@@ -250,6 +248,6 @@ class _Reader:
             raise ValueError(f"its member {name!r} has an impossible size")
         return int(size)
 
-    def _close(self, name: str, data: bytes | memoryview) -> None:
+    def _close(self, name: str, data: bytes | bytearray) -> None:
         if self._index.add(name, zlib.crc32(data), len(data)) != self._header:
             raise ValueError(f"its member {name!r} is damaged")

@@ -165,8 +165,9 @@ class Packer:
         if isinstance(value, np.ndarray) and value.dtype.newbyteorder("<").str in DTYPES:
             return self._array(value)
         if sparse.issparse(value):
-            parts = (value.data, value.indices, value.indptr)
-            return {"$csr": [*map(self._array, parts), list(value.shape)]}
+            matrix: Any = value
+            parts = (matrix.data, matrix.indices, matrix.indptr)
+            return {"$csr": [*map(self._array, parts), list(matrix.shape)]}
         if type(value) in RECORDS and is_dataclass(value):
             self.records.add(type(value).__name__)
             parts_of = {name: self.pack(getattr(value, name), what) for name in _fields(type(value))}
