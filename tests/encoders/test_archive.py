@@ -20,8 +20,9 @@ import pandas as pd
 import pytest
 
 import sufrep
-from sufrep import LatentStateEncoder, LocalEffectEncoder, MeansEncoder, MixedModelEncoder
-from sufrep.cli._describe import description
+from sufrep import LatentStateEncoder, LocalEffectEncoder, MeansEncoder, MixedModelEncoder, SufficientEncoder
+from sufrep.cli._describe import _lines, description
+from sufrep.encoders import _persistence
 from sufrep.encoders._archive import DEEPEST, _Index, archive_of, json_of, read_archive
 from sufrep.errors import EncoderFileError, NotSavableError, SufrepError
 
@@ -331,6 +332,63 @@ def test_what_no_reader_accepts_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_more_encoders_than_any_encoder_has_are_refused(file, monkeypatch):
+    encoder = sufrep.load(file)
+    encoder.parts_ = [sufrep.load(file)] * 2
+    encoder.save(file)
+    assert len(sufrep.load(file).parts_) == 2
+    monkeypatch.setattr(_persistence, "_MOST_ESTIMATORS", 2)
+    with pytest.raises(EncoderFileError, match="more than 2 encoders"):
+        sufrep.load(file)
+    with pytest.raises(NotSavableError, match="more than 2 encoders"):
+        encoder.save(file)
+
+
+def test_names_that_fill_the_memory_are_refused(file, monkeypatch):
+    encoder = sufrep.load(file)
+    monkeypatch.setattr(_persistence, "_MOST_LETTERS", 3)  # it has 2 columns of "g" and another name
+    with pytest.raises(EncoderFileError, match="the names of its columns are too long"):
+        sufrep.load(file)
+    with pytest.raises(NotSavableError, match="the names of its columns are too long"):
+        encoder.save(file)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("pooled_positions_", np.full(N_LEVELS, 10**12)),
+        ("pooled_positions_", np.full(N_LEVELS, -1)),
+        ("pooled_positions_", np.zeros(N_LEVELS)),
+        ("pooled_positions_", np.zeros(3, dtype=int)),
+        ("moments_", np.zeros(3)),
+    ],
+)
+def test_what_was_learnt_about_other_levels_is_refused(attribute, value, file):
+    encoder = sufrep.load(file)
+    getattr(encoder, attribute)["g"] = value
+    encoder.save(file)
+    with pytest.raises(EncoderFileError, match="its contents do not fit together"):
+        sufrep.load(file)
+
+
+def test_truth_values_that_are_neither_are_refused(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(archive_of({}, [np.array([2, 0], dtype=np.uint8).view(bool)]))
+    with pytest.raises(EncoderFileError, match="array 0 holds no truth values"):
+        read_archive(path)
+
+
+def test_an_error_does_not_repeat_control_characters_of_the_file(file):
+    def change(manifest: Any) -> None:
+        manifest["steps"][0]["fitted"]["n_features_in_"] = {"$\x1b[31m": 1}
+        manifest["versions"]["\x1b[31m"] = 1
+
+    file.write_bytes(with_manifest(file, change))
+    with pytest.raises(EncoderFileError, match="Hint: ") as caught:
+        sufrep.load(file)
+    assert str(caught.value).replace("\n", "").isprintable()
+
+
 # Bombs: files that need far more time or memory than they have bytes
 
 LOADER = """
@@ -380,6 +438,11 @@ def in_reading(part: bytes) -> Callable[[Any], bytes]:
     return lambda manifest: json_of(manifest).replace(b'"reading":null', b'"reading":' + part)
 
 
+def with_levels(levels: bytes) -> Callable[[Any], bytes]:
+    parts = b"".join(b',"%s":null' % name for name in (b"values", b"columns", b"weight", b"prior"))
+    return in_reading(b'{"$record":["Representation",{"levels":{"$levels":' + levels + b"}" + parts + b"}]}")
+
+
 def bombs(path: Path) -> dict[str, bytes]:
     original = path.read_bytes()
     large = {
@@ -415,6 +478,14 @@ def bombs(path: Path) -> dict[str, bytes]:
         ),
         "texts without a letter": with_large_array(
             b'{"$long":["levels",[["str",null,[{"$array":"N"},{"$array":"N"}]]]]}'
+        ),
+        # All of them have the hash 0.
+        "integers of the same hash": with_manifest(
+            path, with_levels(json_of([number * (2**61 - 1) for number in range(100_000)]))
+        ),
+        "decimals of the same hash": with_manifest(
+            path,
+            with_levels(json_of([{"$decimal": str(number * (2**61 - 1))} for number in range(80_000)])),
         ),
         "decimals of many digits": with_manifest(
             path, in_reading(repeated(b'{"$decimal":"1e1000000"}', 50_000))
@@ -465,6 +536,16 @@ POOL: list[Any] = [
 ]
 
 
+def with_another_number(path: Path, draw: random.Random) -> bytes:
+    """The file with one number of one array changed, and its checksum right."""
+    manifest, arrays = read_archive(path)
+    array = draw.choice([array for array in arrays if array.size])
+    value = draw.choice([0, 1, -1, 7, 10**12, -(10**12), np.nan, np.inf, -1e308])
+    with np.errstate(all="ignore"):
+        array.flat[draw.randrange(array.size)] = np.array(value).astype(array.dtype)
+    return archive_of({key: manifest[key] for key in ("versions", "steps", "reading")}, arrays)
+
+
 def mutate(manifest: Any, draw: random.Random) -> None:
     """Replace, remove or repeat one value somewhere in the manifest."""
     places: list[tuple[Any, Any]] = []
@@ -495,10 +576,12 @@ def mutate(manifest: Any, draw: random.Random) -> None:
         LocalEffectEncoder("g"),
         MixedModelEncoder("g"),
         sufrep.make_encoder("one_hot", "g", sparse_output=True),
+        SufficientEncoder("g"),
     ],
     ids=lambda encoder: type(encoder).__name__,
 )
-def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, tmp_path):
+def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, tmp_path, choose):
+    choose("target", "intercept")
     # A change may be what another encoder would have written, so that the values may differ; but whatever is
     # loaded encodes rows, and can be described, saved and loaded.
     rows = rows_of()
@@ -507,7 +590,10 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
     original, draw, n_refused = path.read_bytes(), random.Random(0), 0
     for _ in range(80):
         path.write_bytes(original)
-        path.write_bytes(with_manifest(path, lambda manifest: mutate(manifest, draw)))
+        if draw.random() < 0.3:
+            path.write_bytes(with_another_number(path, draw))
+        else:
+            path.write_bytes(with_manifest(path, lambda manifest: mutate(manifest, draw)))
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
@@ -520,7 +606,8 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
                 assert new.shape == (len(rows), len(loaded.get_feature_names_out()))
             except SufrepError:
                 pass
-            json.dumps(description(loaded), allow_nan=False)
+            described = json.loads(json.dumps(description(loaded), allow_nan=False))
+            assert all(isinstance(line, str) for line in _lines(described))
             loaded.save(path)
             sufrep.load(path)
     assert n_refused > 25

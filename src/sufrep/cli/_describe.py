@@ -120,7 +120,7 @@ def _lines(described: dict[str, Any]) -> list[str]:
     method = f" (method {described['method']})" if described["method"] else ""
     lines = [f"{described['encoder']}{method}"]
     lines += [
-        f"  group         {group['name']}: {group['n_levels']:,} level(s), {group['n_rows']:,} row(s)"
+        f"  group         {group['name']}: {group['n_levels']:,} level(s), {_counted(group['n_rows'])} row(s)"
         for group in described["groups"]
     ]
     lines.append(f"  covariates    {listed(described['covariates'], quote=False) or 'none'}")
@@ -142,7 +142,7 @@ def _report_lines(described: dict[str, Any]) -> list[str]:
     report = described["report"]
     chosen = " + ".join(described["chosen"]) or "none; the column is dropped"
     rows = [
-        ("*" if mark else "", name, f"{loss:.6g}", f"{gain:.4g} ± {error:.2g}", str(width))
+        ("*" if mark else "", name, _shown(loss, 6), f"{_shown(gain, 4)} ± {_shown(error, 2)}", str(width))
         for name, loss, gain, error, width, mark in zip(
             *(report[key] for key in ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen")),
             strict=True,
@@ -157,14 +157,23 @@ def _level_lines(group: dict[str, Any]) -> list[str]:
     rows = [
         (
             "(null)" if entry["level"] is None else str(entry["level"]),
-            f"{entry['rows']:,}",
-            *(f"{value:.4g}" for value in entry["values"][:_COLUMNS]),
+            _counted(entry["rows"]),
+            *(_shown(value, 4) for value in entry["values"][:_COLUMNS]),
         )
         for entry in first
     ]
     title = f"{group['name']}: {len(first)} of {group['n_levels']:,} level(s)"
     title += f", {len(shown)} of {len(group['columns']):,} columns" if more else ""
     return [title, *_aligned((group["name"], "rows", *shown), rows)]
+
+
+def _shown(value: float | None, digits: int) -> str:
+    """A number; those that JSON lacks are null."""
+    return "nan" if value is None else f"{value:.{digits}g}"
+
+
+def _counted(value: float | None) -> str:
+    return "nan" if value is None else f"{value:,}"
 
 
 def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -154,13 +154,14 @@ def _explained(path: object) -> Iterator[None]:
     except EncoderFileError:
         raise
     except Exception as error:  # json, struct and numpy raise many kinds for a crafted file
-        what = f"it is not an encoder file, or it is truncated or damaged ({_first_line(error)})"
+        what = f"it is not an encoder file, or it is truncated or damaged ({first_line(error)})"
         raise damaged(path, what) from error
 
 
-def _first_line(error: Exception) -> str:
-    """What went wrong, in a few words even if the file decides on the text."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+def first_line(error: Exception) -> str:
+    """What went wrong, in a few printable words even if the file decides on the text."""
+    line = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
 
 
 def _parse(text: bytes) -> dict[str, Any]:
@@ -228,6 +229,9 @@ class _Reader:
         if hashlib.sha256(data).hexdigest() != digest:
             raise ValueError(f"array {number} does not match its checksum")
         self._close(_name(number), data)
+        # numpy takes it for granted that truth values are 0 or 1.
+        if dtype == "|b1" and max(data, default=0) > 1:
+            raise ValueError(f"array {number} holds no truth values")
         return np.ndarray(shape, dtype, data, order=order)
 
     def finish(self) -> None:

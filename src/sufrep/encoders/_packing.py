@@ -8,6 +8,7 @@ the JSON stays small however many levels there are.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
 _LONG = 32
 # The exponents that IEEE 754 allows decimals; with larger ones a short text stands for gigabytes of digits.
 _MOST_EXPONENT = 6144
+# Levels of a group that may have the same hash; nearly always it is one, and two for −1 and −2.
+_MOST_ALIKE = 100
 
-# What the fields of each record hold, "?" if they may be None: numbers, levels or texts, with the names of
+# What the fields of each record hold, "?" if they may be None: numbers, levels and so on, with the names of
 # their dimensions; one number, text or truth value; or a record. Equal names of dimensions are equal sizes
 # within a record. Fields that are not listed are checked where they are used.
 RECORDS: dict[type, dict[str, str]] = {
@@ -49,7 +52,7 @@ RECORDS: dict[type, dict[str, str]] = {
     GroupMoments: {
         "levels": "levels n",
         "covariates": "texts p",
-        "count": "numbers n",
+        "count": "integers n",
         "weight": "numbers n",
         "observed": "numbers n p",
         "mean": "numbers n p",
@@ -94,7 +97,7 @@ RECORDS: dict[type, dict[str, str]] = {
     LocalEffects: {
         "curve": "Curve",
         "kernel": "LevelKernel",
-        "ends": "numbers n",
+        "ends": "integers n",
         "scores": "numbers r u",
         "coefficients": "numbers r",
     },
@@ -142,6 +145,7 @@ class Packer:
     def __init__(self) -> None:
         self.arrays: list[Array] = []
         self.records: set[str] = set()
+        self.n_estimators = 0
 
     def pack(self, value: Any, what: str) -> Any:
         """JSON for a value; ``what`` describes where it comes from, for the error message."""
@@ -157,9 +161,8 @@ class Packer:
             return self._sequence("list", value, what)
         if isinstance(value, tuple):
             return self._sequence("tuple", value, what)
-        if isinstance(value, dict):
-            pairs = [[self.pack(key, what), self.pack(part, what)] for key, part in value.items()]
-            return {"$dict": pairs}
+        if isinstance(value, dict) and all(map(_is_key, value)):
+            return {"$dict": [[self.pack(key, what), self.pack(part, what)] for key, part in value.items()]}
         if isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1:
             return self._sequence("levels", value.tolist(), what)
         if isinstance(value, np.ndarray) and value.dtype.newbyteorder("<").str in DTYPES:
@@ -180,6 +183,7 @@ class Packer:
     def pack_estimator(self, estimator: Any, leave_out: Sequence[str] = ()) -> dict[str, Any]:
         """The parameters and fitted attributes of an estimator."""
         self.records.add(type(estimator).__name__)
+        self.n_estimators += 1
         # Sorted: the order in which attributes were set depends on earlier fits.
         fitted = {
             key: value
@@ -267,6 +271,10 @@ def _kind(item: Any) -> str:
     return next((name for name, (cls, _, _) in _AS_TEXT.items() if isinstance(item, cls)), "value")
 
 
+def _is_key(value: Any) -> bool:
+    return type(value) is str or (type(value) is int and -(2**63) <= value < 2**63)
+
+
 def _checked_text(value: str, what: str) -> str:
     try:
         value.encode()
@@ -328,9 +336,9 @@ class Unpacker:
                 container, parts = content
                 return _CONTAINERS[container](self._items_of(parts))
             case "$dict":
-                found = {self.unpack(name): self.unpack(part) for name, part in content}
+                found = {name: self.unpack(part) for name, part in content if _is_key(name)}
                 if len(found) != len(content):
-                    raise ValueError("a key occurs twice")
+                    raise ValueError("a key occurs twice, or is none")
                 return found
             case "$csr":
                 return self._csr(*content)
@@ -340,7 +348,7 @@ class Unpacker:
             case "$encoder":
                 return self._restore(content)
         if key[1:] not in _AS_TEXT or key[0] != "$":
-            raise ValueError(f"unknown kind of value {key[:40]}")
+            raise ValueError(f"unknown kind of value {key[:40]!r}")
         return _AS_TEXT[key[1:]][2](content)
 
     def _array(self, number: Any) -> Array:
@@ -357,7 +365,10 @@ class Unpacker:
 
     def _csr(self, data: Any, indices: Any, indptr: Any, shape: Any) -> sparse.csr_array:
         n_rows, n_columns = shape
-        found = sparse.csr_array(tuple(map(self.unpack, (data, indices, indptr))), shape=(n_rows, n_columns))
+        parts = tuple(map(self.unpack, (data, indices, indptr)))
+        if any(part.dtype.kind != "i" for part in parts[1:]):
+            raise ValueError("a sparse table without positions")
+        found = sparse.csr_array(parts, shape=(n_rows, n_columns))
         found.check_format(full_check=True)
         return found
 
@@ -409,7 +420,7 @@ class Unpacker:
             rows = zip(*columns.values(), strict=True)
             return [self._record(kind, dict(zip(names, row, strict=True))) for row in rows]
         if kind != "value":
-            raise ValueError(f"unknown kind of items {str(kind)[:40]}")
+            raise ValueError(f"unknown kind of items {str(kind)[:40]!r}")
         return [self.unpack(item) for item in items]
 
     def _texts(self, data: Any, lengths: Any) -> list[str]:
@@ -437,12 +448,20 @@ def _check_part(what: str, value: Any, kind: str, names: Sequence[str], sizes: d
         fits = isinstance(value, tuple) and all(isinstance(text, str) for text in value)
     else:
         shape = value.shape
-        fits = value.dtype.kind in ("O" if kind == "levels" else "biuf")
+        fits = value.dtype.kind in {"levels": "O", "integers": "i", "numbers": "biuf"}[kind]
     if not fits or len(shape) != len(names):
         raise ValueError(f"{what} is no {kind}")
     if any(sizes.setdefault(name, size) != size for name, size in zip(names, shape, strict=True)):
         raise ValueError(f"{what} is of another size")
     if kind == "levels":
-        levels = value.tolist()
-        if len(set(levels)) != len(levels) or any(level is not None and is_null(level) for level in levels):
-            raise ValueError(f"{what} holds a level twice")
+        _check_levels(what, value.tolist())
+
+
+def _check_levels(what: str, levels: list[Any]) -> None:
+    # Numbers can be chosen so that all have the same hash, and a dictionary of them takes hours
+    # (test_every_bomb_is_refused_within_two_seconds_and_200_mb).
+    alike = Counter(map(hash, levels))
+    if max(alike.values(), default=0) > _MOST_ALIKE:
+        raise ValueError(f"{what} holds too many levels with the same hash")
+    if len(set(levels)) != len(levels) or any(level is not None and is_null(level) for level in levels):
+        raise ValueError(f"{what} holds a level twice")

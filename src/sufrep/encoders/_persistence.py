@@ -11,6 +11,7 @@ Files are untrusted input: whatever is in one, `load_encoder` returns an encoder
 from __future__ import annotations
 
 import copy
+import itertools
 import warnings
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -21,10 +22,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sufrep._atomic import replace_file
 from sufrep._files import TableReading
-from sufrep.encoders._archive import archive_of, damaged, read_archive
+from sufrep.encoders._archive import archive_of, damaged, first_line, read_archive
 from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
 from sufrep.encoders._packing import RECORDS, Packer, Unpacker
-from sufrep.errors import EncoderFileError, MissingLevelError, NotSavableError, UnseenLevelError
+from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
+from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
 
 if TYPE_CHECKING:
@@ -36,6 +38,10 @@ READING = "reading_"
 # Versions of the kinds of records and steps that are not at their first. Whoever changes the fields of one
 # adds it here, and to `_unpack_steps` what turns the old fields into the new.
 _VERSIONS: dict[str, int] = {}
+# Encoders in a file, and characters in the names of the columns that one makes. Both can be far more than a
+# file has bytes worth of work (test_every_bomb_is_refused_within_two_seconds_and_200_mb).
+_MOST_ESTIMATORS = 200
+_MOST_LETTERS = 1 << 26
 _OUTPUTS = (None, "default", "pandas", "polars")
 
 
@@ -54,6 +60,9 @@ def save_steps(steps: Sequence[Any], path: str | os.PathLike[str]) -> None:
     }
     versions = {name: _VERSIONS.get(name, 1) for name in sorted(packer.records)}
     try:
+        _check_number(packer.n_estimators)
+        for encoder in (step for step in steps if hasattr(step, "outputs_")):
+            _check_names(encoder)
         content = archive_of({"versions": versions, **packed}, packer.arrays)
     except (ValueError, RecursionError) as error:
         raise NotSavableError(f"Not all that the encoder knows ({error})", steps[-1]) from error
@@ -80,8 +89,7 @@ def load_steps(path: str | os.PathLike[str], classes: Mapping[str, type]) -> lis
         return _unpack_steps(manifest, arrays, versions, classes)
     # A crafted file can make constructors of records raise anything.
     except Exception as error:
-        shown = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise damaged(path, f"its contents do not fit together ({shown})") from error
+        raise damaged(path, f"its contents do not fit together ({first_line(error)})") from error
 
 
 def _check_versions(path: object, versions: Mapping[str, Any], classes: Mapping[str, type]) -> None:
@@ -99,7 +107,10 @@ def _check_versions(path: object, versions: Mapping[str, Any], classes: Mapping[
 def _unpack_steps(
     manifest: Mapping[str, Any], arrays: list[Any], versions: Mapping[str, int], classes: Mapping[str, type]
 ) -> list[Any]:
+    count = itertools.count(1)
+
     def restore(packed: Mapping[str, Any]) -> Any:
+        _check_number(next(count))
         return _restore(packed, unpacker, classes)
 
     unpacker = Unpacker(arrays, versions, restore)
@@ -112,6 +123,11 @@ def _unpack_steps(
         reading.check()
         setattr(steps[-1], READING, reading)
     return steps
+
+
+def _check_number(n_estimators: int) -> None:
+    if n_estimators > _MOST_ESTIMATORS:
+        raise ValueError(f"more than {_MOST_ESTIMATORS} encoders")
 
 
 def _restore(packed: Mapping[str, Any], unpacker: Unpacker, classes: Mapping[str, type]) -> Any:
@@ -159,9 +175,52 @@ def _check_encoder(encoder: Any) -> None:
     names = getattr(encoder, "feature_names_in_", None)
     if encoder.n_features_in_ != n_columns or not (names is None or tuple(names) == layout.names):
         raise ValueError("other columns than the layout has")
-    if list(tables) != layout.group_names(layout.names):
+    groups = layout.group_names(layout.names)
+    if list(tables) != groups:
         raise ValueError("tables of other groups")
+    for name, place in getattr(encoder, "pooled_positions_", {}).items():
+        n_levels = tables[name].n_levels
+        if (
+            place.dtype.kind != "i"
+            or place.shape != (n_levels,)
+            or not ((place >= 0) & (place < n_levels)).all()
+        ):
+            raise ValueError("levels pooled into one that is not there")
+    for name, moments in getattr(encoder, "moments_", {}).items():
+        if type(moments) is not GroupMoments or moments.n_levels != tables[name].n_levels:
+            raise ValueError("moments of other levels")
+    _check_names(encoder)
+    _check_report(encoder)
     _encode_two_rows(encoder, layout)
+
+
+def _check_names(encoder: Any) -> None:
+    """Raise if the names of the new columns would fill the memory: each may repeat a long name."""
+    names, groups = encoder.layout_.names, encoder.layout_.groups
+    lengths = [sum(len(names[position]) for position in group) for group in groups]
+    n_letters = sum(lengths[output.group] for output in encoder.outputs_)
+    for output in encoder.outputs_:
+        if output.covariate is not None and output.covariate.position is not None:
+            n_letters += len(names[output.covariate.position])
+    if n_letters > _MOST_LETTERS:
+        raise ValueError("the names of its columns are too long")
+
+
+def _check_report(encoder: Any) -> None:
+    """Raise if what the encoder says about its fit is not what `sufrep describe` expects."""
+    if getattr(encoder, "target_type_", "binary") not in ("continuous", "binary", "multiclass"):
+        raise ValueError("an unknown kind of target")
+    if not hasattr(encoder, "report_"):
+        return
+    report, chosen = encoder.report_, encoder.chosen_
+    kinds = {"candidate": str, "n_columns": int, "chosen": bool}
+    n_candidates = len(report["candidate"])
+    for name in ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen"):
+        values = report[name]
+        if len(values) != n_candidates or not all(type(value) is kinds.get(name, float) for value in values):
+            raise ValueError("an unknown report")
+    if not isinstance(chosen, tuple) or not all(isinstance(name, str) for name in chosen) or len(report) != 6:
+        raise ValueError("an unknown choice")
 
 
 def _all_are(kind: type, values: Any) -> bool:
@@ -183,10 +242,10 @@ def _encode_two_rows(encoder: Any, layout: Layout) -> None:
     trial = copy.copy(encoder)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for row in rows:
-            try:
-                encoded = trial.transform(row[None])
-            except (UnseenLevelError, MissingLevelError):
-                continue
-            if encoded.shape != (1, len(trial.get_feature_names_out())):
-                raise ValueError("other columns than those that it names")
+        try:
+            encoded = trial.transform(rows)
+        except UnseenLevelError:
+            rows = rows[:1]
+            encoded = trial.transform(rows)
+        if encoded.shape != (len(rows), len(trial.get_feature_names_out())):
+            raise ValueError("other columns than those that it names")
