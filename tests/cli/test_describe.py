@@ -121,3 +121,10 @@ def test_the_decimal_sign_is_described(sufrep, tmp_path):
         "encoding": "utf-8",
         "kinds": {"g": "text", "x": "number"},
     }
+
+
+def test_parameters_that_are_arrays_are_described(sufrep, tmp_path):
+    frame = pl.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0], "z": [3.0, 4.0]})
+    MeansEncoder("g", covariates=np.array(["x", "z"])).fit(frame).save(tmp_path / "g.sufrep")
+    result = sufrep(f"describe {tmp_path}/g.sufrep")
+    assert "parameters    group='g', covariates=['x', 'z']" in result.out

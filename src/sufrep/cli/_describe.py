@@ -108,11 +108,12 @@ def _changed_parameters(encoder: GroupEncoder) -> dict[str, Any]:
     defaults = {
         name: parameter.default for name, parameter in inspect.signature(type(encoder)).parameters.items()
     }
-    given = encoder.get_params(deep=False)
-    return {name: _jsonable(given[name]) for name in defaults if given[name] != defaults[name]}
+    given = {name: _jsonable(value) for name, value in encoder.get_params(deep=False).items()}
+    return {name: given[name] for name in defaults if given[name] != _jsonable(defaults[name])}
 
 
 def _jsonable(value: Any) -> Any:
+    value = value.tolist() if hasattr(value, "tolist") else value
     return list(map(_jsonable, value)) if isinstance(value, (list, tuple)) else _plain(value)
 
 
