@@ -1,4 +1,4 @@
-"""A grid of fits: results of all cells, failures as values, progress as lines."""
+"""A grid of fits: results of all cells, failures as values, progress after each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import pytest
 from joblib import effective_n_jobs
 from threadpoolctl import threadpool_info
 
-from sufrep import _grid
 from sufrep._grid import (
     MAX_REASON_LENGTH,
     Failure,
     attempt,
-    make_report,
     run_grid,
     single_threaded_without_warnings,
 )
@@ -125,28 +123,14 @@ def test_fatal_exceptions_are_raised():
 # Progress
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Time that passes only when the test changes it."""
-    now = [1000.0]
-    monkeypatch.setattr(_grid, "monotonic", lambda: now[0])
-    return now
-
-
-def test_a_line_is_printed_every_two_seconds_and_at_the_end(clock, capsys):
-    report = make_report(True, "compare")
-    assert report is not None
-    for done in range(7):
-        report(done, 6, "means" if done else "")
-        clock[0] += 0.8
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.splitlines() == [
-        "[compare] 3 of 6 (2 s)  means",
-        "[compare] 6 of 6 (5 s)  means",
-    ]
-
-
-def test_progress_is_optional_or_goes_to_a_function_of_the_user():
-    assert make_report(False, "compare") is None
-    assert make_report(print, "compare") is print
+def test_progress_is_reported_before_the_first_cell_and_after_each_result():
+    seen: list[tuple[Any, ...]] = []
+    run_grid(
+        add,
+        CELLS[:2],
+        lambda result: seen.append((result,)),
+        report=lambda *news: seen.append(news),
+        n_cells=2,
+        name=lambda result: f"sum {result}",
+    )
+    assert seen == [(0, 2, ""), (0,), (1, 2, "sum 0"), (11,), (2, 2, "sum 11")]

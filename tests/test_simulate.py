@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from scipy import linalg, stats
 
 from sufrep import Simulation, _simulate, simulate
-from sufrep._simulate import SETUPS
+from sufrep._names import SETUPS
 from sufrep.errors import InvalidParameterError
 
 STORED = Path(__file__).parent / "fixtures" / "simulation_summaries.json"
@@ -379,7 +379,7 @@ def test_states_far_from_a_row_do_not_underflow() -> None:
 
 def test_another_process_draws_the_same_bytes() -> None:
     script = (
-        "from sufrep._simulate import SETUPS, simulate;"
+        "from sufrep._names import SETUPS; from sufrep import simulate;"
         "drawn = [simulate(s, n=40, p=4, n_latent=3, levels_per_latent=2, seed=3) for s in SETUPS];"
         "print(*[(d.X.tobytes() + d.group.tobytes() + d.y.tobytes() + d.conditional_mean.tobytes()).hex()"
         " for d in drawn])"

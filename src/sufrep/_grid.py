@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from textwrap import shorten
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
@@ -19,15 +17,13 @@ from sufrep.errors import InvalidParameterError, MissingDependencyError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    Report: TypeAlias = Callable[[int, int, str], None]
+    from sufrep._progress import Report
 
 Result = TypeVar("Result")
 Backend: TypeAlias = Literal["loky", "dask"]
 
 # Longer reasons are cut off after a word, and end with "…".
 MAX_REASON_LENGTH = 300
-# Seconds between two lines of progress.
-_PERIOD = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +67,9 @@ def run_grid(
     n_jobs: int | None = None,
     backend: Backend = "loky",
     scheduler: str | None = None,
+    report: Report | None = None,
+    n_cells: int = 0,
+    name: Callable[[Result], str] = str,
 ) -> None:
     """Call a function once for every cell of a grid.
 
@@ -88,12 +87,24 @@ def run_grid(
         Processes on this machine, or the workers of a Dask cluster.
     scheduler : str or None
         Address of the Dask cluster; None starts one on this machine.
+    report : callable or None
+        Called before the first cell, and after `on_result`, with the number of results, the number of cells,
+        and the name of the last result.
+    n_cells : int
+        Number of cells, for the report.
+    name : callable
+        Takes a result, and returns its name for the report.
     """
     check_n_jobs(n_jobs)
+    if report:
+        report(0, n_cells, "")
     with _workers(n_jobs, backend, scheduler):
         calls = (delayed(function)(*cell) for cell in cells)
-        for result in Parallel(return_as="generator_unordered", batch_size=1)(calls):
+        results = Parallel(return_as="generator_unordered", batch_size=1)(calls)
+        for n_results, result in enumerate(results, 1):
             on_result(result)
+            if report:
+                report(n_results, n_cells, name(result))
 
 
 def check_n_jobs(n_jobs: int | None) -> None:
@@ -114,37 +125,6 @@ def single_threaded_without_warnings(ignored: type[Warning]) -> Iterator[None]:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ignored)
         yield
-
-
-def make_report(progress: bool | Report, name: str) -> Report | None:
-    """Return what is called with (number done, total, name of the last cell).
-
-    Parameters
-    ----------
-    progress : bool or callable
-        True prints lines to standard error, False reports nothing, a callable is returned as it is.
-    name : str
-        Starts each line.
-    """
-    if callable(progress):
-        return progress
-    return _Lines(name) if progress else None
-
-
-class _Lines:
-    """Prints a line every few seconds, and one at the end."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._start = self._last = monotonic()
-
-    def __call__(self, done: int, total: int, cell: str) -> None:
-        now = monotonic()
-        if now - self._last < _PERIOD and done < total:
-            return
-        self._last = now
-        line = f"[{self._name}] {done} of {total} ({now - self._start:.0f} s)  {cell}"
-        print(line.rstrip(), file=sys.stderr)
 
 
 @contextmanager

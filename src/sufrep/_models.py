@@ -131,20 +131,36 @@ class LabelledClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.estimator_.predict_proba(X))
 
 
-def _forest(classes: bool, seed: int) -> Any:
-    """Breiman's forest; a third of the columns (for classes: the square root) is tried at a split."""
-    options = {"n_jobs": 1, "random_state": seed}
-    if classes:
-        return RandomForestClassifier(COMPARISON_TREES, min_samples_leaf=3, **options)
-    return RandomForestRegressor(COMPARISON_TREES, max_features=1 / 3, min_samples_leaf=5, **options)
+def regression_forest(n_trees: int, max_features: float, seed: int) -> RandomForestRegressor:
+    """Make Breiman's forest; `max_features` is the number, or the share, of columns to try at a split."""
+    return RandomForestRegressor(
+        n_trees, max_features=max_features, min_samples_leaf=5, n_jobs=1, random_state=seed
+    )
 
 
-def _xgboost(classes: bool, seed: int) -> Any:
-    xgboost = import_package(*_REQUIRED["xgboost"])
-    options = {**COMPARISON_XGBOOST, "n_jobs": 1, "random_state": seed}
+def boosted_trees(name: str, settings: Mapping[str, Any], *, classes: bool = False, seed: int) -> Any:
+    """Make boosted trees of xgboost; an error that it is missing speaks of the model `name`."""
+    xgboost = import_package(*_needed_by(name))
+    options = {**settings, "n_jobs": 1, "random_state": seed}
     if classes:
         return LabelledClassifier(xgboost.XGBClassifier(**options))
     return xgboost.XGBRegressor(**options)
+
+
+def _needed_by(name: str) -> tuple[str, str, str]:
+    """The package of boosted trees, what it is needed for, and its extra."""
+    return "xgboost", f"The model {name!r}", "boost"
+
+
+def _forest(classes: bool, seed: int) -> Any:
+    """Breiman's forest; a third of the columns (for classes: the square root) is tried at a split."""
+    if classes:
+        return RandomForestClassifier(COMPARISON_TREES, min_samples_leaf=3, n_jobs=1, random_state=seed)
+    return regression_forest(COMPARISON_TREES, 1 / 3, seed)
+
+
+def _xgboost(classes: bool, seed: int) -> Any:
+    return boosted_trees("xgboost", COMPARISON_XGBOOST, classes=classes, seed=seed)
 
 
 def _boosting(classes: bool, seed: int, **options: Any) -> Any:
@@ -157,6 +173,9 @@ def _linear(classes: bool, _seed: int) -> Any:
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), model)
 
 
+# The models of comparisons, for numbers and classes, with settings that most people would try first. Those of
+# the paper are another list (`_paper.models`): regressions only, some of which read the group column, with
+# settings that results were published with. "forest" and "xgboost" are other models there.
 MODELS: dict[str, Callable[[bool, int], Any]] = {
     "forest": _forest,
     "xgboost": _xgboost,
@@ -164,7 +183,7 @@ MODELS: dict[str, Callable[[bool, int], Any]] = {
     "linear": _linear,
 }
 # Package, purpose and extra of the models that need more than scikit-learn.
-_REQUIRED = {"xgboost": ("xgboost", "The model 'xgboost'", "boost")}
+_REQUIRED = {"xgboost": _needed_by("xgboost")}
 
 
 def _label(model: Any) -> str:

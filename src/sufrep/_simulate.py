@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_softmax, ndtri
 
+from sufrep._arrays import blocks
+from sufrep._names import SETUPS
 from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sufrep._arrays import Array, Codes, Floats
-
-Setup: TypeAlias = Literal["global_linear", "latent_linear", "piecewise_linear"]
-SETUPS: tuple[Setup, ...] = get_args(Setup)
+    from sufrep._names import Setup
 
 # As in the paper: nonzero entries of a state's mean, and the correlation of neighbouring covariates.
 _N_SHIFTED = 3
@@ -187,7 +185,7 @@ def simulate(
     outcome = _outcome(design, setup, n_latent, np.median(X, axis=0))
     psi = _state_probabilities(block_of_level, n_latent, own_probability)
     mean, conditional_mean = np.empty(n), np.empty(n)
-    for block in _blocks(n):
+    for block in blocks(n, _BLOCK):
         by_state = outcome.mean(X[block])
         mean[block] = np.take_along_axis(by_state, latent[block, None], axis=1)[:, 0]
         posterior = _posterior(X[block], psi[codes[block]], state_means)
@@ -286,10 +284,6 @@ def _whitened(X: Floats) -> Floats:
     white = X.copy()
     white[:, 1:] = (X[:, 1:] - _CORRELATION * X[:, :-1]) / np.sqrt(1 - _CORRELATION**2)
     return white
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    return (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
 
 
 def _check(

@@ -40,6 +40,8 @@ class InvalidParameterError(SufrepError, ValueError):
     """A parameter of a function has an invalid value."""
 
     def __init__(self, parameter: str, value: object, expected: str) -> None:
+        # The command line says the same about the option (test_errors_name_the_option_that_was_typed).
+        self.parameter, self.value, self.expected = parameter, value, expected
         super().__init__(f"{parameter} is {value!r}.\nHint: {parameter} must be {expected}.")
 
 
@@ -194,6 +196,17 @@ class NotNumericError(SufrepError, ValueError):
             f"Column {column!r} holds {dtype}, but it is to be a covariate, and covariates are numeric.\n"
             "Hint: leave it out, convert it, or use categorical_covariates='share', which includes text "
             "columns of at most 30 levels."
+        )
+
+
+class GroupAsCovariateError(SufrepError, ValueError):
+    """A covariate is part of every group, so that there is no other column whose levels it could describe."""
+
+    def __init__(self, column: str, groups: Sequence[str]) -> None:
+        super().__init__(
+            f"covariates names {column!r}, which is part of every group ({', '.join(groups)}). A covariate "
+            "describes the levels of a column other than itself.\n"
+            "Hint: leave it out of covariates, or out of group."
         )
 
 

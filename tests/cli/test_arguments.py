@@ -1,4 +1,4 @@
-"""Options followed by several values mean the same as repeated options."""
+"""Options of several values mean the same as repeated options; texts speak of options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from sufrep.cli._arguments import SeveralValues, repeat_names
+from sufrep.cli._arguments import SeveralValues, Spelling, repeat_names
 
 REPEATABLE = {"--latent", "--methods"}
 values = st.text("abc0123._", min_size=1, max_size=4)
@@ -117,3 +117,30 @@ def test_an_argument_parsed_as_a_value_is_reported_with_a_hint(with_file):
     assert result.exit_code == 2
     assert "It comes before options" in result.output
     assert "It comes before" not in CliRunner().invoke(with_file, "--name x").output
+
+
+SPELLING = Spelling(
+    {"folds='grouped'": "--new-levels", "task": "--task", "data_dir": "--data-dir", "cv": "--folds"}
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("use task='binary', or cv=3.", "use --task binary, or --folds 3."),
+        ("folds='grouped' tests new levels", "--new-levels tests new levels"),
+        ("data_dir is not a folder", "--data-dir is not a folder"),
+        # Words, columns, paths and other parameters stay as they are.
+        ("a hard task in few folds", "a hard task in few folds"),
+        ("column 'data_dir' of 'task=3'", "column 'data_dir' of 'task=3'"),
+        ("the file /home/data_dir/task=3/cv=2.csv", "the file /home/data_dir/task=3/cv=2.csv"),
+        ("alpha=0.5, call task(3)", "alpha=0.5, call task(3)"),
+    ],
+)
+def test_only_parameters_of_the_command_are_spelled_as_options(text, spelled):
+    assert SPELLING.text(text) == spelled
+
+
+def test_other_parameters_go_to_the_option_that_takes_them():
+    spelling = Spelling({"unseen": "--unseen"}, "--param")
+    assert spelling.text("alpha=0.5 and unseen='prior'") == "--param alpha=0.5 and --unseen prior"

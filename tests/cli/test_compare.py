@@ -260,9 +260,18 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     ("options", "message"),
     [
         ("--target zipcode --group zipcode", "'zipcode' is also in --group"),
-        ("--target price --group zipcode --methods mean", "did you mean 'means'?"),
-        ("--target price --group zipcode --models forst", "did you mean 'forest'?"),
-        ("--target price --group zipcode --scoring rocauc", "did you mean 'roc_auc'"),
+        (
+            "--target price --group zipcode --methods mean",
+            "'--methods': 'mean' is unknown; did you mean means",
+        ),
+        (
+            "--target price --group zipcode --models forst",
+            "'--models': 'forst' is unknown; did you mean forest",
+        ),
+        (
+            "--target price --group zipcode --scoring rocauc",
+            "'--scoring': 'rocauc' is unknown; did you mean roc_auc",
+        ),
         ("--target price --group zipcode --jobs 0", "it cannot be 0; 1 runs one job at a time"),
         ("--target price --group zipcode --html r.html --save r.html", "is also the file of --html"),
         ("--target price --group zipcode --folds 1", "greater than or equal to 2"),
@@ -293,6 +302,43 @@ def test_a_sample_is_noted_and_repeated_covariates_count_once(sufrep, numbers):
 
 
 @pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (
+            "--folds 4",
+            2,
+            "value for --folds: 4 is not a number of folds from 2 to the number of rows, 3.",
+        ),
+        (
+            "--new-levels --folds 3",
+            2,
+            "Invalid value for --folds: 3 is not a number of folds from 2 to the number of levels, 2.",
+        ),
+        ("--task regression", 1, "sufrep: --task regression needs numbers, but the target holds 'u'.\n"),
+        ("--task regression", 1, "Hint: --task auto treats text as classes;"),
+        (
+            "--task binary",
+            1,
+            "--task binary, but the target has 3 classes.\nHint: use --task multiclass",
+        ),
+    ],
+)
+def test_errors_name_the_option_that_was_typed(sufrep, tmp_path, options, code, message):
+    (tmp_path / "rows.csv").write_text("g,x,y\na,1,u\nb,2,v\na,3,w\n")
+    result = sufrep(f"compare {tmp_path}/rows.csv --target y --group g --models linear {options}")
+    assert (result.code, result.out) == (code, "")
+    assert message in result.err
+
+
+def test_notes_name_options_too(sufrep, tmp_path):
+    rows = [f"{'ab'[i % 2]},{i % 5},{i % 3}" for i in range(30)]
+    (tmp_path / "rows.csv").write_text("\n".join(["g,x,y", *rows]))
+    result = sufrep(f"compare {tmp_path}/rows.csv --target y --group g --methods drop {LINEAR}")
+    assert result.code == 0, result.err
+    assert "distinct integers, which are treated as classes; --task regression treats them" in result.out
+
+
+@pytest.mark.parametrize(
     ("content", "options", "message"),
     [
         (b"", "--target y --group g", "is empty: 0 bytes"),
@@ -307,16 +353,6 @@ def test_a_sample_is_noted_and_repeated_covariates_count_once(sufrep, numbers):
         (b"g,x,y\n,1,3\n,2,4\n", "--target y --group g", "'g' has the one level missing in every row"),
         (b"g,x,y\na,1,3\n", "--target y --group g", "'g' has the one level a"),
         (b"g,x,y\na,1,2020-01-01\nb,2,2020-01-02\n", "--target y --group g", "The target holds dates"),
-        (
-            b"g,x,y\na,1,2\nb,2,3\n",
-            "--target y --group g --folds 3",
-            "a number of folds from 2 to the number of rows, 2",
-        ),
-        (
-            b"g,x,y\na,1,2\nb,2,3.5\n",
-            "--target y --group g --task binary --new-levels --folds 3",
-            "levels, 2",
-        ),
         (b"g,x,y\na,1,u\nb,2,v\n", "--target y --group g --task regression", "the target holds 'u'"),
     ],
 )

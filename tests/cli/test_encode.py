@@ -234,7 +234,7 @@ def test_a_table_after_an_option_of_several_values_is_reported_with_a_hint(sufre
     result = sufrep(f"encode --group zipcode {table} --out o.csv")
     assert result.code == 2
     assert "Missing argument 'TABLE'. It comes before options that take several values." in result.err
-    assert sufrep(f"encode --out o.csv --method nope --group zipcode -- {table}").code == 1
+    assert sufrep(f"encode --out o.csv --method nope --group zipcode -- {table}").code == 2
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,16 @@ def test_unusable_columns_have_code_1_and_leave_no_table(sufrep, table, tmp_path
 
 def test_an_unknown_method_is_reported(sufrep, table):
     result = sufrep(f"encode {table} --group zipcode --method mean --out o.csv")
+    assert result.code == 2
+    assert "Invalid value for '--method': 'mean' is unknown; did you mean means" in result.err
+
+
+def test_errors_name_the_option_that_was_typed(sufrep, table, tmp_path):
+    options = f"--group zipcode --covariates sqft --out {tmp_path}/out.csv"
+    result = sufrep(f"encode {table} {options} --method low_rank --param n_components=5")
     assert result.code == 1
-    assert "No encoder is called 'mean'.\nHint: did you mean 'means'?" in result.err
+    assert "sufrep: --param n_components=5 is more than the covariates allow" in result.err
+    assert "\nHint: use --param n_components=auto or a number from 1 to 1." in result.err
 
 
 @pytest.mark.parametrize("option", ["--out", "--save"])
@@ -412,6 +420,7 @@ def test_new_levels_are_refused_if_the_encoder_was_set_to_do_so(sufrep, new, tmp
     result = sufrep(f"apply {tmp_path}/zip.sufrep {new} --out {tmp_path}/out.csv")
     assert result.code == 1
     assert "unseen level(s)" in result.err
+    assert "Hint: encode --unseen prior gives them" in result.err
     assert not (tmp_path / "out.csv").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -20,14 +21,17 @@ COLOUR = re.compile(r"\x1b\[([0-9;]*;)?[39][0-7]m")
 
 HEAVY = {"numpy", "scipy", "sklearn", "joblib", "narwhals", "polars", "pandas", "pyarrow", "altair"}
 HEAVY |= {"xgboost", "econml", "dask", "distributed", "duckdb", "lightgbm", "catboost", "gpboost"}
-# Runs the command, and prints the packages that are loaded at its end.
+# Runs one command after the other, and prints the exit code and the packages that are loaded after each.
 LOADED = """
-import sys
+import json, sys
 from sufrep.cli import main
-try:
-    main()
-finally:
-    print("loaded:", *sorted({name.partition(".")[0] for name in sys.modules}))
+for command in sys.argv[1:]:
+    sys.argv = ["sufrep", *command.split()]
+    try:
+        main()
+    except SystemExit as end:
+        loaded = sorted({name.partition(".")[0] for name in sys.modules})
+        print("\\n" + json.dumps([command, end.code or 0, loaded]))
 """
 
 
@@ -51,6 +55,13 @@ def test_without_its_packages_the_command_says_what_to_install(sufrep, monkeypat
         f"The command line needs the package '{package}', which is not installed.\n"
         'Hint: pip install "sufrep[cli]"\n'
     )
+
+
+def test_without_polars_the_command_says_what_to_install(sufrep, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    result = sufrep("demo")
+    assert (result.code, result.out) == (1, "")
+    assert "needs the package 'polars', which is not installed.\nHint: pip install" in result.err
 
 
 @pytest.mark.usefixtures("not_loaded")
@@ -129,24 +140,44 @@ def test_ctrl_c_in_a_real_run_keeps_the_finished_trials(tmp_path):
     assert 2 <= len(store.records()) < 5000
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ("--help", 0),
-        ("compare --help", 0),
-        ("paper simulations --help", 0),
-        ("encode --no-such-option", 2),
-        ("encode rows.csv --group g --method means", 2),
-        ("compare rows.csv --group g --target g", 2),
-    ],
-)
-def test_help_and_usage_errors_load_only_the_command_line(command, code):
-    result = subprocess.run([sys.executable, "-c", LOADED, *command.split()], capture_output=True, text=True)
-    assert result.returncode == code, result.stderr
-    assert "Usage: " in result.stdout + result.stderr
-    loaded = set(result.stdout.partition("loaded: ")[2].split())
-    assert {"sufrep", "typer"} <= loaded
-    assert not loaded & HEAVY
+HELP = [
+    "--help",
+    "compare --help",
+    "paper simulations --help",
+]
+WRONG_USAGE = [
+    "encode --no-such-option",
+    "encode rows.csv --group g --method means",
+    "compare rows.csv --group g --target g",
+    "compare rows.csv --group g --target y --html rows.csv",
+    "compare rows.csv --group g --target y --methods men",
+    "compare rows.csv --group g --target y --models forst",
+    "compare rows.csv --group g --target y --scoring rocauc",
+    "encode rows.csv --group g --method men --out out.csv",
+    "apply zip.sufrep rows.csv --out rows.csv",
+    "paper simulations --methods men",
+    "paper simulations --setups flat",
+    "paper simulations --scheduler tcp://x:1",
+    "paper empirical --datasets boston",
+    "paper benchmark --models gboost",
+    "paper figures --methods men",
+    "encode rows.csv --group g --out out.csv --param shrinkage",
+    "paper simulations --latent 0",
+]
+
+
+def test_help_and_usage_errors_load_only_the_command_line():
+    # In one process, because each start takes half a second.
+    command = [sys.executable, "-c", LOADED, *HELP, *WRONG_USAGE]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
+    assert [(typed, code) for typed, code, _ in found] == [
+        *((typed, 0) for typed in HELP),
+        *((typed, 2) for typed in WRONG_USAGE),
+    ]
+    for typed, _, loaded in found:
+        assert {"sufrep", "typer"} <= set(loaded)
+        assert not HEAVY.intersection(loaded), typed
 
 
 def test_the_module_is_the_command_and_a_reader_may_stop_early():

@@ -22,7 +22,7 @@ from sklearn.model_selection import ShuffleSplit
 from xgboost import XGBRegressor
 
 from sufrep import compare, load, make_encoder
-from sufrep._compare._run import COMPARED_METHODS
+from sufrep._names import COMPARED_METHODS
 from sufrep._splits import level_folds
 from sufrep.errors import (
     ComparisonError,

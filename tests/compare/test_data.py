@@ -369,7 +369,7 @@ def test_where_most_levels_are_rare_all_rows_are_tested():
     [
         ({"cv": 1}, r"cv is 1\.\nHint: cv must be a number of folds from 2 to the number of rows, 12"),
         ({"cv": 13}, "cv is 13"),
-        ({"cv": 4, "folds": "grouped"}, "to the number of levels, 3, or a splitter"),
+        ({"cv": 4, "folds": "grouped"}, "to the number of levels, 3"),
         ({"folds": "group"}, "folds is 'group'.\nHint: folds must be one of stratified, grouped"),
         ({"cv": "x"}, r"a valid list of \(train, test\) \(Expected `cv`"),
         ({"cv": KFold(13)}, "a valid list .*number of splits n_splits=13 greater"),

@@ -174,6 +174,16 @@ def test_sparse_output_with_text_columns_is_refused():
     np.testing.assert_array_equal(found.toarray(), [[0.0], [1.0]])
 
 
+@pytest.mark.filterwarnings("ignore::sufrep.errors.NoGroupWarning")
+def test_sparse_output_without_a_group_is_sparse_too():
+    rows = pd.DataFrame({"x": [1.0, 0.0], "z": [2.0, 3.0]})
+    encoder = ContrastEncoder(sparse_output=True)
+    for found in (encoder.fit_transform(rows), encoder.transform(rows)):
+        assert sparse.issparse(found)
+        np.testing.assert_array_equal(found.toarray(), rows)
+    assert encoder.set_params(remainder="drop").fit_transform(rows).shape == (2, 0)
+
+
 @pytest.mark.parametrize("coding", [coding for coding in CODINGS if coding != "one_hot"])
 def test_other_codings_cannot_be_sparse(coding):
     with pytest.raises(errors.SparseCodingError, match=f"coding='{coding}' has few zeros"):

@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.model_selection import KFold
+from sklearn.tree import DecisionTreeRegressor
 
 from sufrep import (
     FisherEncoder,
@@ -103,11 +105,20 @@ def check_the_law(name: str, seed: int, kind: str, *, weighted: bool, **options:
     before, after = (trained(encoder, X, some, weights) for some in (y, changed(y, i, kind)))
     # A new class adds a column; the other columns stay.
     assert set(before) <= set(after)
-    np.testing.assert_allclose(after[list(before)].iloc[i], before.iloc[i], rtol=0, atol=1e-9)
+    assert_same_up_to_states(name, after[list(before)].iloc[[i]], before.iloc[[i]])
+
+
+def assert_same_up_to_states(name: str, after: pd.DataFrame, before: pd.DataFrame) -> None:
+    """The same columns; two hidden states may have changed places, in all columns and rows."""
+    found, swapped = after.to_numpy(), after.to_numpy()
+    if name in SLOW:
+        swapped = found.reshape(len(found), -1, 2)[:, :, ::-1].reshape(found.shape)
+    same = np.abs(found - before) <= 1e-9, np.abs(swapped - before) <= 1e-9
+    assert same[0].all(axis=None) or same[1].all(axis=None)
 
 
 @pytest.mark.parametrize("name", QUICK)
-@settings(max_examples=settings.default.max_examples // 3)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(["continuous", "binary", "multiclass"]),
@@ -137,7 +148,7 @@ def test_other_folds_see_the_target_of_a_row(name, kind):
         after = trained(encoder, X, changed(y, i, kind))[list(before)]
         moved |= (np.abs(after - before) > 1e-6).any(axis=1).to_numpy()
         own = next(test for _, test in folds if i in test)
-        np.testing.assert_allclose(after.iloc[own], before.iloc[own], rtol=0, atol=1e-9)
+        assert_same_up_to_states(name, after.iloc[own], before.iloc[own])
     assert moved.sum() > 3
 
 
@@ -147,7 +158,7 @@ def test_the_target_of_a_whole_fold_does_not_reach_it(name):
     folds = list(KFold(3).split(X))
     encoder = make(name, cv=folds)
     before, after = (trained(encoder, X, some) for some in (y, changed(y, folds[1][1], "continuous")))
-    np.testing.assert_allclose(after.iloc[folds[1][1]], before.iloc[folds[1][1]], rtol=0, atol=1e-9)
+    assert_same_up_to_states(name, after.iloc[folds[1][1]], before.iloc[folds[1][1]])
 
 
 @every_encoder
@@ -191,6 +202,45 @@ def test_folds_without_any_level_reveal_no_target(name):
     assert np.isfinite(before).all(axis=None)
 
 
+def known_before_any_target(name: str, encoder: Any, X: pd.DataFrame, weights: Any) -> np.ndarray:
+    """The columns of training rows if no target has been seen, given the encoder fitted to all rows."""
+    table = encoder.representations_["g"]
+    if name == "fisher":
+        return np.full((len(X), 1), (table.n_levels + 1) / 2)  # the mean rank
+    if "low rank" in name:
+        return np.zeros((len(X), len(table.columns)))
+    if name in SLOW:
+        return np.full((len(X), 4), 0.5)  # two states, and their posteriors
+    if name == "shrunken means":
+        return np.tile([*table.prior[:-1], 0.0], (len(X), 1))
+    if name in ("random intercept", "mixed model", "local effect", "local fit", "means of the target alone"):
+        return np.zeros((len(X), 1))
+    blind = clone(encoder).set_params(use_target=False).set_output(transform="default")
+    found = blind.fit_transform(X, sample_weight=weights)
+    return np.column_stack([found, np.zeros(len(X))])
+
+
+@pytest.mark.parametrize("rest", ["no row", "no training row", "weight zero", "no level"])
+@every_encoder
+def test_a_fold_without_a_row_to_learn_from_gets_what_is_known_before_any_target(name, rest):
+    X, y, _ = drawn(7, n=1 if rest == "no row" else 12)
+    X["g"], weights = [f"level {i % 4}" for i in range(len(X))], None
+    test, others = np.arange(len(X))[:8], np.arange(len(X))[8:]
+    folds: Any = [(others, test), (test, others)]
+    if rest == "no training row":
+        test = np.arange(12)
+        folds = [(others[:0], test)]
+    if rest == "weight zero":
+        weights = np.repeat([1.0, 0.0], [8, 4])
+    if rest == "no level":
+        X.loc[others, "g"] = None
+    output = {"output": "both"} if name in SLOW else {}
+    encoder = make(name, cv=folds, missing="prior", target_type="continuous", **output)
+    found = trained(encoder, X, y + 5.0, weights).to_numpy()
+    expected = known_before_any_target(name, encoder, X, weights)
+    np.testing.assert_allclose(found[test], expected[test], rtol=1e-12, atol=0)
+
+
 @every_encoder
 def test_an_unseen_level_and_a_null_get_the_prior(name):
     X, y, _ = drawn(4)
@@ -212,6 +262,58 @@ def test_groups_are_encoded_one_by_one(name):
     both = trained(make(name, ["g", "h"]), X, y)
     alone = pd.concat([trained(make(name, group), X, y) for group in ("g", "h")], axis=1)
     pd.testing.assert_frame_equal(both, alone)
+
+
+# Folds are comparable
+
+
+def hidden_states(seed: int, shift: float, kind: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two states, which differ in the target and, by `shift`, in the covariates."""
+    rng = np.random.default_rng(seed)
+    level, n = np.arange(1600) % 40, 1600
+    centre = shift * rng.normal(size=(2, 3))
+    X = pd.DataFrame(rng.normal(10, 1, size=(n, 3)) + centre[level % 2], columns=list("abc"))
+    y = 3.0 * (level % 2) + rng.normal(size=n)
+    return X.assign(g=[f"level {code}" for code in level]), y if kind == "continuous" else y > 1.5
+
+
+@pytest.mark.parametrize("kind", ["continuous", "binary"])
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+@every_encoder
+def test_what_folds_learn_means_the_same_as_what_all_rows_say(name, shift, kind):
+    X, y = hidden_states(0, shift, kind)
+    options = {"n_components": 2} if name == "low rank" else {}
+    encoder = make(name, cv=5, **options)
+    crossed, whole = encoder.fit_transform(X, y), encoder.transform(X)
+    names, state = encoder.get_feature_names_out(), np.arange(len(X)) % 2
+    silent = () if shift else ("mean_a", "mean_b", "mean_c")
+    telling = [
+        j
+        for j, known in enumerate(whole.T)
+        if not names[j].endswith(silent) and abs(np.corrcoef(known, state)[0, 1]) > 0.5
+    ]
+    assert telling
+    for j in telling:
+        assert np.corrcoef(crossed[:, j], whole[:, j])[0, 1] > 0.8
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+@pytest.mark.parametrize("name", [name for name in ENCODERS if ENCODERS[name][1].get("use_target")])
+def test_the_target_does_not_make_a_learner_worse(name, shift):
+    """By more than chance: two standard errors of the difference over five samples."""
+    gains = []
+    for seed in range(5):
+        X, y = hidden_states(seed, shift, "continuous")
+        train, test = X.iloc[:800], X.iloc[800:]
+        errors = []
+        for encoder in (make(name), make(name).set_params(use_target=False)):
+            if encoder.covariates is not None:
+                encoder.set_params(covariates=None)
+            model = DecisionTreeRegressor(max_leaf_nodes=8, random_state=0)
+            model.fit(encoder.set_params(remainder="drop").fit_transform(train, y[:800]), y[:800])
+            errors.append(np.mean((model.predict(encoder.transform(test)) - y[800:]) ** 2))
+        gains.append(errors[1] - errors[0])
+    assert np.mean(gains) > -2 * np.std(gains, ddof=1) / np.sqrt(5)
 
 
 # Folds and targets
@@ -328,6 +430,18 @@ def test_folds_whose_training_rows_repeat_use_these_rows():
     for train, test in folds:
         outside = make("shrunken means").fit(frame.iloc[train], y[train])
         np.testing.assert_allclose(found[test], outside.transform(frame.iloc[test]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["fisher", "random intercept", "mixed model", "local effect"])
+def test_a_column_is_named_by_its_class_even_if_there_is_only_one(name):
+    """The next chunk may hold another class, and must not rename the column of the first."""
+    X, _, _ = drawn(8, n=12)
+    (one,), several = (
+        [column.removeprefix("g_") for column in trained(make(name, target_type="multiclass"), X, y)]
+        for y in (["b"] * 12, ["a", "b", "c"] * 4)
+    )
+    assert one.endswith("_b")
+    assert one in several
 
 
 @pytest.mark.parametrize("name", ["means of the target alone", "fisher", "mixed model"])

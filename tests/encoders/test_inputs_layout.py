@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sufrep import MeansEncoder, make_encoder
 from sufrep._frames import ArrayTable, FrameTable
-from sufrep.encoders import NoGroupWarning
+from sufrep.encoders import METHODS, NoGroupWarning
 from sufrep.encoders._inputs import (
     MOST_SHARES,
     Covariate,
@@ -26,6 +26,7 @@ from sufrep.encoders._inputs import (
 from sufrep.errors import (
     ClashingNamesError,
     EmptyGroupError,
+    GroupAsCovariateError,
     NotNumericError,
     TooManySharesError,
     UnknownColumnError,
@@ -178,6 +179,27 @@ def test_a_group_may_be_a_covariate_of_another():
     frame = FRAMES["pandas"][["store", "sold"]]
     encoder = MeansEncoder(["store", "sold"], covariates=["sold"], remainder="drop").fit(frame)
     assert encoder.get_feature_names_out().tolist() == ["store_mean_sold", "sold_mean_sold"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_group_is_no_covariate_of_its_own(method):
+    frame, y = FRAMES["pandas"][["sold", "price"]], np.arange(float(len(FRAMES["pandas"])))
+    with pytest.raises(GroupAsCovariateError, match=r"names 'sold', which is part of every group \(sold\)"):
+        make_encoder(method, "sold", covariates=["price", "sold"]).fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    ("group", "named", "groups"),
+    [
+        (("store", "sold"), "sold", "store:sold"),
+        (["sold", ("store", "sold")], "sold", "sold, store:sold"),
+        ("brand", "brand", "brand"),
+    ],
+)
+def test_no_part_of_all_groups_is_a_covariate(group, named, groups):
+    message = rf"covariates names '{named}', which is part of every group \({groups}\)"
+    with pytest.raises(GroupAsCovariateError, match=message):
+        layout(group=group, covariates=["price", named], share_text=True)
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,13 @@ def test_several_groups_are_crossed():
     np.testing.assert_allclose(both.predict(new), crossed.predict(new))
 
 
+def test_no_part_of_the_group_is_a_covariate():
+    X = pd.DataFrame({"zip": [1, 2, 1, 2], "shop": list("aabb"), "x": [1.0, 2.0, 3.0, 5.0]})
+    for group in ("zip", ["zip", "shop"]):
+        with pytest.raises(errors.GroupAsCovariateError, match="names 'zip', which is part of every group"):
+            LatentStateRegressor(group, covariates=["x", "zip"]).fit(X, [1.0, 2.0, 3.0, 4.0])
+
+
 def test_text_columns_join_by_indicators_and_new_ones_do_no_harm():
     X, y = drawn(300)
     X["colour"] = np.where(X["x1"] > 0, "red", "blue")

@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import orthogonal_procrustes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from sufrep import LowRankEncoder, MeansEncoder, SparseLowRankEncoder, errors, simulate
-from sufrep.encoders._low_rank import rotate_towards
+from sufrep.encoders._low_rank import means_matrix
 
 # Every example fits several encoders.
 few = settings(max_examples=settings.default.max_examples // 5)
@@ -180,59 +179,39 @@ def shrunken(X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
     return encoder.fit(X, y).transform(X).ravel().astype(float)
 
 
-@given(seed=st.integers(0, 2**32 - 1), standardize=st.booleans(), k=st.integers(1, 3))
-def test_vectors_are_those_of_numpy_in_the_rotation_nearest_to_those_without_the_target(seed, standardize, k):
-    X, y = shops_with_target(seed)
-    covariates = X.drop(columns="shop").to_numpy()
-    reference = np.linalg.svd(naive_matrix(X, covariates, standardize=standardize))[0][:, :k]
-    plain = LowRankEncoder("shop", n_components=k, standardize=standardize).fit(X)
-    reference = reference * np.sign((reference * plain.representations_["shop"].values).sum(axis=0))
-    mean = naive_matrix(X, shrunken(X, y)[:, None], standardize=False)
-    scale = naive_matrix(X, y[:, None], standardize=False) / naive_matrix(
+def naive_vectors(
+    X: pd.DataFrame, y: np.ndarray, whole: pd.DataFrame, k: int, *, standardize: bool
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Coordinates of the low-rank means on the directions of all rows, and the mean of the target."""
+
+    def covariates(part: pd.DataFrame) -> np.ndarray:
+        return part.drop(columns="shop").to_numpy()
+
+    plain = naive_matrix(whole, covariates(whole), standardize=False)
+    matrix = naive_matrix(whole, covariates(whole), standardize=standardize)
+    singular, right = np.linalg.svd(matrix)[1:]
+    directions = right[:k].T / singular[:k]
+    directions *= np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(k)])
+    unit = naive_matrix(X, y[:, None], standardize=False) / naive_matrix(
         X, y[:, None], standardize=standardize
     )
-    joint = np.column_stack([naive_matrix(X, covariates, standardize=standardize), mean / scale])
-    left, singular, _ = np.linalg.svd(joint, full_matrices=False)
-    rotation, _ = orthogonal_procrustes(left[:, :k], reference)
+    mean = naive_matrix(X, shrunken(X, y)[:, None], standardize=False)
+    own = naive_matrix(X, covariates(X), standardize=False) / (plain / matrix)[0]
+    left, singular, right = np.linalg.svd(np.column_stack([own, mean / unit]), full_matrices=False)
+    low_rank = sum(np.outer(left[:, j] * singular[j], right[j]) for j in range(k + 1))
+    values = np.column_stack([low_rank[:, :-1] @ directions, low_rank[:, -1] * unit[0]])
+    return pd.DataFrame(values, index=sorted(X["shop"].unique())), singular
+
+
+@given(seed=st.integers(0, 2**32 - 1), standardize=st.booleans(), k=st.integers(1, 3))
+def test_vectors_with_the_target_are_those_of_numpy(seed, standardize, k):
+    X, y = shops_with_target(seed)
+    expected, singular = naive_vectors(X, y, X, k, standardize=standardize)
     encoder = LowRankEncoder("shop", n_components=k, standardize=standardize, use_target=True).fit(X, y)
-    found = encoder.representations_["shop"].values
-    np.testing.assert_allclose(encoder.references_["shop"], reference, atol=1e-7)
-    np.testing.assert_allclose(found, left[:, :k] @ rotation, atol=1e-5)
+    table = encoder.representations_["shop"]
+    assert table.columns == (*(f"shop_u{j + 1}" for j in range(k)), "shop_u_target")
+    np.testing.assert_allclose(table.values, expected, atol=1e-5)
     np.testing.assert_allclose(encoder.singular_values_["shop"], singular, rtol=1e-6)
-
-
-@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4))
-def test_no_rotation_is_nearer_to_the_reference(seed, k):
-    rng = np.random.default_rng(seed)
-    vectors, reference = rng.normal(size=(2, 9, k))
-    turn = orthogonal_procrustes(vectors, reference)[0]
-    np.testing.assert_allclose(rotate_towards(vectors, reference), vectors @ turn, atol=1e-9)
-    other = np.linalg.qr(rng.normal(size=(k, k)))[0]
-    distances = [np.linalg.norm(part - reference) for part in (vectors @ turn, vectors @ other)]
-    assert distances[0] <= distances[1] + 1e-9
-
-
-@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 4))
-def test_vectors_that_are_turned_are_turned_back(seed, k):
-    rng = np.random.default_rng(seed)
-    vectors, turn = rng.normal(size=(9, k)), np.linalg.qr(rng.normal(size=(k, k)))[0]
-    np.testing.assert_allclose(rotate_towards(vectors @ turn, vectors), vectors, atol=1e-9)
-
-
-def naive_fold(X: pd.DataFrame, y: np.ndarray, train: np.ndarray, reference: pd.DataFrame) -> pd.DataFrame:
-    """The vectors outside a fold, on the scale of all levels, in the rotation nearest to the reference."""
-    part, own = X.iloc[train], y[train]
-    covariates = part.drop(columns="shop").to_numpy()
-    scale = naive_matrix(part, own[:, None], standardize=False) / naive_matrix(
-        part, own[:, None], standardize=True
-    )
-    mean = naive_matrix(part, shrunken(part, own)[:, None], standardize=False)
-    joint = np.column_stack([naive_matrix(part, covariates, standardize=True), mean / scale])
-    levels = sorted(part["shop"].unique())
-    vectors = np.linalg.svd(joint, full_matrices=False)[0][:, : reference.shape[1]]
-    vectors = vectors * np.sqrt(len(levels) / len(reference))
-    turn, _ = orthogonal_procrustes(vectors, reference.loc[levels])
-    return pd.DataFrame(vectors @ turn, index=levels)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -242,10 +221,8 @@ def test_a_row_gets_the_vector_that_is_learnt_outside_its_fold(seed):
     folds = list(KFold(3).split(X))
     encoder = LowRankEncoder("shop", n_components=2, use_target=True, remainder="drop", cv=folds)
     found = encoder.fit_transform(X, y)
-    table = encoder.representations_["shop"]
-    reference = pd.DataFrame(encoder.references_["shop"], index=table.levels.tolist())
     for train, test in folds:
-        expected = naive_fold(X, y, train, reference)
+        expected, _ = naive_vectors(X.iloc[train], y[train], X, 2, standardize=True)
         weight = X.iloc[train]["shop"].value_counts()[expected.index]
         prior = np.average(expected, axis=0, weights=weight)
         for i in test:
@@ -256,17 +233,17 @@ def test_a_row_gets_the_vector_that_is_learnt_outside_its_fold(seed):
 
 @pytest.mark.parametrize("shrinkage", [None, "auto"])
 @pytest.mark.parametrize("seed", range(2))
-def test_the_target_does_not_change_the_number_of_components(seed, shrinkage):
+def test_the_target_adds_one_column_and_changes_no_direction(seed, shrinkage):
     drawn = simulate("latent_linear", n=1500, n_latent=2 + seed, levels_per_latent=8, seed=seed)
     X = pd.DataFrame(drawn.columns())
     without = LowRankEncoder("group", shrinkage=shrinkage).fit(X)
     with_target = LowRankEncoder("group", shrinkage=shrinkage, use_target=True).fit(X, drawn.y)
     table, plain = with_target.representations_["group"], without.representations_["group"]
-    assert table.columns == plain.columns
-    assert len(table.columns) == 2 + seed
-    np.testing.assert_allclose(with_target.references_["group"], plain.values, atol=1e-10)
-    assert np.abs(table.values - plain.values).max() > 1e-3
-    np.testing.assert_allclose(table.values.T @ table.values, np.eye(2 + seed), atol=1e-10)
+    assert table.columns == (*plain.columns, "group_u_target")
+    assert len(plain.columns) == 2 + seed
+    matrix = means_matrix(without.moments_["group"], standardize=True, shrinkage=shrinkage)
+    np.testing.assert_allclose(matrix @ with_target.directions_["group"], plain.values, atol=1e-10)
+    assert np.abs(table.values[:, :-1] - plain.values).max() > 1e-3
 
 
 @pytest.mark.parametrize("shrinkage", [None, "auto"])
@@ -278,9 +255,10 @@ def test_the_vectors_of_all_folds_mean_the_same(kind, shrinkage):
     encoder = LowRankEncoder("group", use_target=True, shrinkage=shrinkage, remainder="drop")
     crossed, full = encoder.fit_transform(X, y), encoder.transform(X)
     assert encoder.target_type_ == kind
-    assert crossed.shape == full.shape == (3000, 3)
-    for j in range(3):
-        assert np.corrcoef(crossed[:, j], full[:, j])[0, 1] > 0.95
+    n_columns = 6 if kind == "multiclass" else 4
+    assert crossed.shape == full.shape == (3000, n_columns)
+    for j in range(n_columns):
+        assert np.corrcoef(crossed[:, j], full[:, j])[0, 1] > 0.9
 
 
 def test_states_that_differ_in_the_target_only_are_separated():
@@ -300,25 +278,24 @@ def test_states_that_differ_in_the_target_only_are_separated():
     ]
     assert explained[0] < 0.5
     assert explained[1] > 0.95
-    # The target would be a component of its own, but their number is chosen without it.
-    number = LowRankEncoder("g", use_target=True).fit(X, y).representations_["g"].values.shape[1]
-    assert number == LowRankEncoder("g").fit(X).representations_["g"].values.shape[1] == 1
+    # The target has a component of its own, and the number of the others is chosen without it.
+    assert LowRankEncoder("g", use_target=True).fit(X, y).representations_["g"].values.shape[1] == 2
+    assert LowRankEncoder("g").fit(X).representations_["g"].values.shape[1] == 1
 
 
 def test_units_of_the_target_do_not_matter_when_standardised():
     X, y = shops_with_target(5)
     encoder = LowRankEncoder("shop", n_components=2, use_target=True, remainder="drop")
     one, other = (encoder.fit_transform(X, some) for some in (y, 1e4 * y))
-    np.testing.assert_allclose(other, one, atol=1e-7)
+    np.testing.assert_allclose(other / [1, 1, 1e4], one, atol=1e-7)
 
 
 def test_a_constant_target_adds_nothing_to_the_covariates():
     X, _ = shops_with_target(6)
-    constant = X.assign(constant=0.0)
     encoder = LowRankEncoder("shop", n_components=2, use_target=True, target_type="continuous")
     found = encoder.fit(X, np.zeros(len(X))).representations_["shop"].values
-    expected = LowRankEncoder("shop", n_components=2).fit(constant).representations_["shop"].values
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    expected = LowRankEncoder("shop", n_components=2).fit(X).representations_["shop"].values
+    np.testing.assert_allclose(found, np.column_stack([expected, np.zeros(len(found))]), atol=1e-9)
 
 
 def test_rare_levels_share_a_vector_in_and_out_of_the_folds():
@@ -329,7 +306,6 @@ def test_rare_levels_share_a_vector_in_and_out_of_the_folds():
     crossed = encoder.fit_transform(X, y)
     full = encoder.transform(X)
     np.testing.assert_array_equal(full[[0, 0]], full[[40, 80]])
-    assert len(encoder.references_["shop"]) == X["shop"].nunique() - 2
     assert np.corrcoef(crossed.ravel(), full.ravel())[0, 1] > 0.9
 
 

@@ -233,11 +233,11 @@ def test_columns_are_stacked_block_by_block_with_nulls_filled():
     np.testing.assert_array_equal(rows[:], [[1.0, 1.0], [9.0, 0.0], [3.0, 1.0]])
 
 
-def test_the_solver_takes_blocks_of_rows_as_it_takes_an_array():
+def test_the_solver_takes_blocks_of_rows_as_it_takes_an_array(monkeypatch):
     rng = np.random.default_rng(0)
     rows, codes = rng.normal(size=(200, 3)), np.arange(200) % 5
     stacked = StackedColumns(list(rows.T), fill=np.zeros(3))
-    for single in (True, False):
-        expected = fit_multinomial(rows, codes, 5, single_precision=single)
-        found = fit_multinomial(stacked, codes, 5, single_precision=single)
+    for most_in_double in (0, np.inf):
+        monkeypatch.setitem(fit_multinomial.__globals__, "_LARGE", most_in_double)
+        expected, found = (fit_multinomial(some, codes, 5) for some in (rows, stacked))
         np.testing.assert_allclose(found.slopes, expected.slopes, atol=1e-12)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
@@ -76,20 +77,24 @@ def quick(group: Any = "shop", **parameters: Any) -> SufficientEncoder:
 # The choice.
 
 
-def test_an_uninformative_column_is_dropped_in_most_samples():
-    # By chance, one encoding in six gains more than a standard error, and the best of several more often.
-    n_dropped = 0
-    for seed in range(20):
-        X, noise = drawn(seed, n=120)
-        encoder = SufficientEncoder("shop", estimator=Ridge(), max_candidates=2)
-        found = encoder.fit_transform(X, noise)
-        if encoder.chosen_ == ():
-            n_dropped += 1
-            np.testing.assert_array_equal(found, X[["a", "b"]])
-            np.testing.assert_array_equal(encoder.transform(X.assign(shop="new")), X[["a", "b"]])
-            assert encoder.encoders_ == {}
-            assert encoder.representations_["shop"].values.shape == (X["shop"].nunique(), 0)
-    assert n_dropped >= 14
+@pytest.mark.parametrize("level", [0.0, 10.0], ids=["noise", "informative"])
+def test_a_column_is_dropped_if_and_only_if_it_is_uninformative(level):
+    # The nearest row by the covariates predicts well, and a column of noise gives another nearest row. So it
+    # does harm: in 40 samples its gain is −2.5 standard errors in the median and above −0.3 in two. With a
+    # learner that ignores noise, chance alone gives a gain of one standard error in one sample of six.
+    for seed in range(4):
+        X, y = drawn(seed, level=level, n_levels=40)
+        y = y + 5.0 * (X["a"] + X["b"]).to_numpy()
+        encoder = SufficientEncoder("shop", estimator=KNeighborsRegressor(1), max_candidates=2)
+        found = encoder.fit_transform(X, y)
+        if level:
+            assert encoder.chosen_ == ("target",)
+            continue
+        assert encoder.chosen_ == ()
+        np.testing.assert_array_equal(found, X[["a", "b"]])
+        np.testing.assert_array_equal(encoder.transform(X.assign(shop="new")), X[["a", "b"]])
+        assert encoder.encoders_ == {}
+        assert encoder.representations_["shop"].values.shape == (X["shop"].nunique(), 0)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -123,3 +123,12 @@ def test_long_results_are_whole():
     rows = np.arange(n) % 2
     result = dense_rows([np.arange(n)[:, None]], [Lookup(NEW.values, rows, NEW.names)], n)
     np.testing.assert_array_equal(result, np.column_stack([np.arange(n), NEW.values[rows]]))
+
+
+def test_the_objects_of_a_column_are_looked_at_once(monkeypatch):
+    looks: list[int] = []
+    find = ArrayTable._find_kind
+    monkeypatch.setattr(ArrayTable, "_find_kind", lambda self, j: looks.append(j) or find(self, j))
+    mixed = table([["a", 1.0], [None, 2.0]])
+    assert [mixed.kind(j) for j in (0, 1, 0, 1)] == ["text", "numeric", "text", "numeric"]
+    assert looks == [0, 1]

@@ -275,3 +275,26 @@ def test_objects_of_pandas_are_what_they_hold(values, kind):
     if kind == "numeric":
         expected = [np.nan if value is None else float(value) for value in values]
         np.testing.assert_array_equal(table.numbers(0), expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, pd.NA, pd.NaT], "numeric"),
+        ([pd.NaT, pd.Timestamp("2020-01-01")], "other"),
+        ([np.datetime64("NaT"), 1.0], "numeric"),
+        ([np.datetime64("2020-01-01"), 1.0], "other"),
+        ([np.str_("a"), None], "text"),
+    ],
+)
+def test_nulls_of_any_type_do_not_decide_what_objects_are(values, kind):
+    table = FrameTable.from_native(pd.DataFrame({"x": pd.Series(values, dtype=object)}))
+    assert table.kind(0) == kind
+
+
+def test_the_objects_of_a_column_are_looked_at_once(monkeypatch):
+    table, looks = FrameTable.from_native(pd.DataFrame({"x": pd.Series([1, None], dtype=object)})), []
+    look = FrameTable._series
+    monkeypatch.setattr(FrameTable, "_series", lambda self, j: looks.append(j) or look(self, j))
+    assert {table.kind(0) for _ in range(5)} == {"numeric"}
+    assert looks == [0]

@@ -15,13 +15,13 @@ from sufrep._paper import methods
 from sufrep._paper.methods import (
     ALPHAS,
     COMPONENTS,
-    TRIAL_METHODS,
     ModelSettings,
     TrialResult,
     chooses_components,
     evaluate,
 )
 from sufrep._paper.models import PAPER_XGBOOST, make_model
+from sufrep._paper.names import TRIAL_METHODS
 from sufrep._paper.plan import Settings, SimulationTrial
 from sufrep._paper.samples import TrialData, simulated_data
 from sufrep.encoders import METHODS

@@ -19,18 +19,14 @@ from sufrep._paper.methods import ModelSettings, evaluate
 from sufrep._paper.models import (
     DEPTH,
     LEARNING_RATE,
-    NATIVE,
-    NATIVE_MODELS,
-    PAPER_MODELS,
     PAPER_XGBOOST,
-    PEER_ENCODINGS,
-    PEER_MODELS,
     ROUNDS,
     TAKES_SPARSE,
     grf_features,
     make_model,
     peer_columns,
 )
+from sufrep._paper.names import NATIVE, NATIVE_MODELS, PAPER_MODELS, PEER_ENCODINGS, PEER_MODELS
 from sufrep._paper.samples import TrialData
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
@@ -395,7 +391,8 @@ def test_all_have_as_many_rounds_as_the_xgboost_of_the_encodings():
 
 THREADS = """
 import os, numpy as np
-from sufrep._paper.models import PEER_MODELS, make_model
+from sufrep._paper.models import make_model
+from sufrep._paper.names import PEER_MODELS
 table = np.random.default_rng(0).normal(size=(2000, 4))
 table[:, 3] = np.arange(2000) % 50
 for name in PEER_MODELS:

@@ -8,14 +8,18 @@ from itertools import groupby
 
 import pytest
 
-from sufrep._paper.models import PAPER_MODELS, PEER_ENCODINGS
-from sufrep._paper.plan import (
+from sufrep._names import SETUPS
+from sufrep._paper.names import (
     BENCHMARK_DATASETS,
     BENCHMARK_METHODS,
     BENCHMARK_MODELS,
     PAPER_DATASETS,
     PAPER_METHODS,
+    PAPER_MODELS,
+    PEER_ENCODINGS,
     REFERENCES,
+)
+from sufrep._paper.plan import (
     BenchmarkPlan,
     EmpiricalPlan,
     EmpiricalTrial,
@@ -23,7 +27,6 @@ from sufrep._paper.plan import (
     SimulationPlan,
     SimulationTrial,
 )
-from sufrep._simulate import SETUPS
 from sufrep.datasets import DATASETS
 from sufrep.encoders import METHODS
 from sufrep.errors import InvalidParameterError, SufrepError, UnknownMethodError

@@ -151,8 +151,11 @@ def test_records_are_reported_after_they_are_stored(tmp_path):
         finished.append(record)
         assert record in store(tmp_path).records()
 
-    run_trials(plan(), store(tmp_path), on_finished=on_finished)
+    reported: list[tuple[int, int, str]] = []
+    run_trials(plan(), store(tmp_path), on_finished=on_finished, report=lambda *news: reported.append(news))
     assert len(finished) == 6
+    assert [(done, total) for done, total, _ in reported] == [(i, 6) for i in range(7)]
+    assert reported[1][2].split() == [finished[0][key] for key in ("setup", "model", "method")]
 
 
 def test_an_interrupted_run_keeps_finished_trials_and_can_be_resumed(tmp_path):

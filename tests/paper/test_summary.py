@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
+from sufrep._names import SETUPS
 from sufrep._paper.summary import (
     BUG_SUFFIX,
     PUBLISHED_METHODS,
@@ -27,7 +28,6 @@ from sufrep._paper.summary import (
     published_tables,
     simulated_improvements,
 )
-from sufrep._simulate import SETUPS
 from sufrep._statistics import paired_p_values
 
 law = settings(deadline=None, max_examples=100)

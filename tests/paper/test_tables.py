@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sufrep._paper.plan import PAPER_METHODS, REFERENCES, BenchmarkPlan
+from sufrep._paper.names import PAPER_METHODS, REFERENCES
+from sufrep._paper.plan import BenchmarkPlan
 from sufrep._paper.store import Store
 from sufrep._paper.summary import published_improvements
 from sufrep._paper.tables import (

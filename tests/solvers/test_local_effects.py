@@ -108,7 +108,6 @@ def test_a_random_intercept_is_the_constant_of_the_kernel(seed):
     [
         pytest.param(np.zeros((3, 1)), np.array([1.0, -1.0, 2.0]), np.array([0, 1, 2]), id="no pairs"),
         pytest.param(np.zeros((4, 2)), np.zeros(4), np.array([0, 0, 1, 1]), id="no variance"),
-        pytest.param(np.empty((0, 2)), np.empty(0), np.empty(0, dtype=int), id="no rows"),
     ],
 )
 def test_without_pairs_or_variance_everything_is_noise(scores, residuals, codes):

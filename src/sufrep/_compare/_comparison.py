@@ -17,7 +17,6 @@ from sufrep._compare._data import make_splits, read_data
 from sufrep._compare._page import comparison_page, ranking_chart
 from sufrep._compare._results import Summary, choose_baseline, find_ties, make_verdict, summarise
 from sufrep._compare._run import (
-    COMPARED_METHODS,
     ComparisonPlan,
     FoldScore,
     check_methods,
@@ -27,8 +26,10 @@ from sufrep._compare._run import (
     run_comparison,
 )
 from sufrep._frames import frame_from_columns
-from sufrep._grid import check_n_jobs, make_report
+from sufrep._grid import check_n_jobs
 from sufrep._models import make_models
+from sufrep._names import COMPARED_METHODS
+from sufrep._progress import make_report
 from sufrep._report import write_page
 from sufrep.encoders import METHODS
 from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError, check_name
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
+    from sufrep._progress import Report
     from sufrep.encoders import GroupEncoder
     from sufrep.encoders._inputs import Group
 
@@ -218,7 +220,7 @@ def compare(
     scoring: str | Callable[..., float] | None = None,
     n_jobs: int | None = None,
     random_state: int = 0,
-    progress: bool | Callable[[int, int, str], None] = False,
+    progress: bool | Report = False,
 ) -> Comparison:
     """Compare encodings of a column on your own data, by cross-validation.
 

@@ -344,7 +344,7 @@ def make_splits(
     n_folds, limit = int(cv), len(data.levels) if folds == "grouped" else len(data.y)
     if not 2 <= n_folds <= limit:
         unit = "levels" if folds == "grouped" else "rows"
-        expected = f"a number of folds from 2 to the number of {unit}, {limit}, or a splitter"
+        expected = f"a number of folds from 2 to the number of {unit}, {limit}"
         raise InvalidParameterError("cv", n_folds, expected)
     splits: list[Split] = []
     notes: list[str] = []

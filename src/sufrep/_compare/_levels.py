@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from sufrep._compare._run import DROP, make_steps
+from sufrep._compare._run import make_steps
+from sufrep._names import DROP
 from sufrep.encoders._display import principal_plane
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sufrep._compare._run import CODINGS, DROP, ONE_HOT, TARGET_ENCODER, scores_by_method
+from sufrep._compare._run import CODINGS, scores_by_method
+from sufrep._names import DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._statistics import corrected_interval, holm, paired_p_values
 from sufrep.encoders import METHODS
 

@@ -19,6 +19,7 @@ from sklearn.preprocessing import TargetEncoder
 
 from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
 from sufrep._models import log_losses
+from sufrep._names import COMPARED_METHODS, DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._sklearn import take_rows
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, ToNumbers, make_encoder
 from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Floats
     from sufrep._compare._data import ComparisonData, Split
-    from sufrep._grid import Report
+    from sufrep._progress import Report
     from sufrep.encoders._inputs import Inputs
 
-DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
-COMPARED_METHODS = (*METHODS, TARGET_ENCODER, DROP)
 # Codings with a column for each level but one.
 CODINGS = tuple(name for name, (kind, _) in METHODS.items() if kind is ContrastEncoder)
 # Encodings of more cells (of 8 bytes) fail instead of filling the memory.
@@ -107,20 +106,19 @@ class FoldScore:
 
 def run_comparison(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
     """Score everything in parallel; the scores are sorted by model, method and split."""
-    total = len(plan.methods) * len(plan.splits)
-    found: list[list[FoldScore]] = []
-
-    def on_result(scores: list[FoldScore]) -> None:
-        found.append(scores)
-        if report:
-            report(len(found), total, scores[0].method)
-
-    if report:
-        report(0, total, "")
-    run_grid(score_split, _cells(plan), on_result, n_jobs=n_jobs)
+    found: list[FoldScore] = []
+    run_grid(
+        score_split,
+        _cells(plan),
+        found.extend,
+        n_jobs=n_jobs,
+        report=report,
+        n_cells=len(plan.methods) * len(plan.splits),
+        name=lambda scores: scores[0].method,
+    )
     methods, models = list(plan.methods), list(plan.models)
     return sorted(
-        (item for scores in found for item in scores),
+        found,
         key=lambda item: (models.index(item.model), methods.index(item.method), item.repeat, item.fold),
     )
 

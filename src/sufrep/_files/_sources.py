@@ -8,8 +8,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from sufrep._files._reading import ColumnReading, TableReading, kind_of, zone_of
 from sufrep._files._scan import Scan, call_code, has_pattern
 from sufrep.errors import (
@@ -83,6 +81,7 @@ class TableSource:
         if n_rows is None or n_rows >= self.n_rows:
             with _reading(self.where):
                 return self._rows.collect(engine="streaming")
+        import numpy as np
         import polars as pl
 
         drawn = np.random.default_rng(seed).choice(self.n_rows, n_rows, replace=False, shuffle=False)

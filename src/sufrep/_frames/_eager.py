@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sufrep._arrays import Array, Codes, Columns, Floats, Mask
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
+_NUMBERS = (bool, int, float, Decimal, np.number, np.bool_)
 # Rows that one thread writes at a time.
 _CHUNK = 1 << 15
 
@@ -49,10 +50,21 @@ def refuse_lazy(X: Any) -> None:
 
 
 class EagerTable(ABC):
-    """The two verbs of every table in memory, and columns that are factorized once."""
+    """The two verbs of every table in memory; what a column is, and its levels, are found out once."""
 
     __slots__ = ()
+    _kinds: dict[int, Kind]
     _factors: dict[int, Factor]
+
+    def kind(self, position: int) -> Kind:
+        """Return whether a column holds numbers (booleans too), text (categories too) or something else."""
+        if position not in self._kinds:
+            self._kinds[position] = self._find_kind(position)
+        return self._kinds[position]
+
+    @abstractmethod
+    def _find_kind(self, position: int) -> Kind:
+        """Find out what a column holds."""
 
     def factorize(self, position: int) -> Factor:
         """Return the levels of a column and the code of each row."""
@@ -103,6 +115,7 @@ class FrameTable(EagerTable):
     frame: nw.DataFrame[Any]
     names: tuple[str, ...]
     dtypes: tuple[nw.dtypes.DType, ...]
+    _kinds: dict[int, Kind] = field(default_factory=dict)
     _factors: dict[int, Factor] = field(default_factory=dict)
 
     @classmethod
@@ -133,22 +146,13 @@ class FrameTable(EagerTable):
     def _series(self, position: int) -> nw.Series[Any]:
         return self.frame[:, position]
 
-    def kind(self, position: int) -> Kind:
-        """Return whether a column holds numbers (booleans too), text (categories too) or something else."""
+    def _find_kind(self, position: int) -> Kind:
         dtype = self.dtypes[position]
         if dtype.is_numeric() or dtype == nw.Boolean:
             return "numeric"
         if dtype == nw.Object:
-            return self._kind_of_objects(position)
+            return _kind_of_objects(self._series(position).to_list())
         return "text" if dtype in _TEXT else "other"
-
-    def _kind_of_objects(self, position: int) -> Kind:
-        """Objects are text if there is any text among them, and numbers if there is nothing else."""
-        values = [value for value in self._series(position).to_list() if not is_null(value)]
-        if any(isinstance(value, str) for value in values):
-            return "text"
-        numbers = (bool, int, float, Decimal, np.number, np.bool_)
-        return "numeric" if all(isinstance(value, numbers) for value in values) else "other"
 
     def dtype(self, position: int) -> str:
         """Return the name of a column's type."""
@@ -209,6 +213,7 @@ class ArrayTable(EagerTable):
 
     array: Array
     names: tuple[str, ...]
+    _kinds: dict[int, Kind] = field(default_factory=dict)
     _factors: dict[int, Factor] = field(default_factory=dict)
 
     @property
@@ -216,14 +221,11 @@ class ArrayTable(EagerTable):
         """Number of rows."""
         return len(self.array)
 
-    def kind(self, position: int) -> Kind:
-        """Return whether a column holds numbers or text."""
+    def _find_kind(self, position: int) -> Kind:
         if self.array.dtype.kind in "biuf":
             return "numeric"
-        if self.array.dtype.kind == "O":
-            if any(isinstance(value, str) for value in self.array[:, position]):
-                return "text"
-            self.numbers(position)
+        if self.array.dtype.kind == "O" and not _holds_text(list(self.array[:, position])):
+            self.numbers(position)  # numpy's error if there is anything else
             return "numeric"
         return "text"
 
@@ -236,9 +238,10 @@ class ArrayTable(EagerTable):
         column = self.array[:, position]
         if column.dtype.kind in "biuf":
             return column
-        if any(isinstance(value, str) for value in column):
+        values = list(column)
+        if _holds_text(values):
             raise NotNumericError(self.names[position], "text")
-        return np.array([np.nan if is_null(value) else value for value in column], dtype=np.float64)
+        return np.array([np.nan if is_null(value) else value for value in values], dtype=np.float64)
 
     def _factorize(self, position: int) -> Factor:
         column = self.array[:, position]
@@ -253,6 +256,21 @@ class ArrayTable(EagerTable):
         else:
             blocks = [self.array[:, run] for run in _runs(keep)]
         return dense_rows(blocks, lookups, self.n_rows)
+
+
+def _holds_text(values: Sequence[Any]) -> bool:
+    # The loop over the values is in C, because there may be millions of them.
+    return any(issubclass(kind, str) for kind in set(map(type, values)))
+
+
+def _kind_of_objects(values: Sequence[Any]) -> Kind:
+    """Objects are text if there is any text among them, and numbers if there is nothing else but nulls."""
+    if _holds_text(values):
+        return "text"
+    unsure = {kind for kind in set(map(type, values)) if not issubclass(kind, (*_NUMBERS, type(None)))}
+    if not unsure or all(is_null(value) for value in values if type(value) in unsure):
+        return "numeric"
+    return "other"
 
 
 def _runs(positions: Sequence[int]) -> list[slice]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sufrep._charts import grouped_bars, write_chart
+from sufrep._names import SETUPS
 from sufrep._paper.summary import simulated_improvements
-from sufrep._simulate import SETUPS
 from sufrep.errors import NotWritableError, StoreError
 
 if TYPE_CHECKING:

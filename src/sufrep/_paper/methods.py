@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._paper.models import NATIVE, PEER_ENCODINGS, TAKES_SPARSE, make_model, peer_columns
+from sufrep._paper.models import TAKES_SPARSE, make_model, peer_columns
+from sufrep._paper.names import NATIVE, PEER_ENCODINGS, VARIANTS
 from sufrep.encoders import METHODS, make_encoder
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
     from sufrep._paper.samples import TrialData
-
-# Encoders of the registry with other parameters.
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "shrunken_means": ("means", {"shrinkage": "auto"}),
-    "latent_state_target": ("latent_state", {"use_target": True, "output": "posterior"}),
-}
-# Our encoders, those of peers, and the covariates alone.
-TRIAL_METHODS = (*METHODS, *VARIANTS, *PEER_ENCODINGS, "drop")
 
 # Candidates for 3-fold cross-validation on the training rows, as in the paper; first k, then alpha given k.
 COMPONENTS = (5, 10, 15)

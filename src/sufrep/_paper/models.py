@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._models import PAPER_XGBOOST
+from sufrep._models import PAPER_XGBOOST, boosted_trees, regression_forest
+from sufrep._paper.names import PAPER_MODELS
 from sufrep.encoders import LatentStateRegressor
 from sufrep.errors import check_name, import_package
 
@@ -34,7 +35,7 @@ ROUNDS, LEARNING_RATE, DEPTH = (
 def make_model(name: str, *, n_columns: int, n_trees: int, seed: int) -> Any:
     """Return an unfitted model for `n_columns` columns, and a group column if the model reads one."""
     check_name("model", name, PAPER_MODELS)
-    return PAPER_MODELS[name](n_columns, n_trees, seed)
+    return MODEL_BUILDERS[name](n_columns, n_trees, seed)
 
 
 # Models that need an encoding
@@ -66,29 +67,21 @@ def honest_forest(n_columns: int, n_trees: int, seed: int) -> Any:
 
 def breiman_forest(n_columns: int, n_trees: int, seed: int) -> Any:
     """Breiman's forest (scikit-learn), with as many candidate columns as grf."""
-    from sklearn.ensemble import RandomForestRegressor
-
-    return RandomForestRegressor(
-        n_trees, max_features=grf_features(n_columns), min_samples_leaf=5, n_jobs=1, random_state=seed
-    )
+    return regression_forest(n_trees, grf_features(n_columns), seed)
 
 
-def boosted_trees(_n_columns: int, _n_trees: int, seed: int) -> Any:
+def xgboost(_n_columns: int, _n_trees: int, seed: int) -> Any:
     """Boosted trees (xgboost) with the settings of ``PAPER_XGBOOST``."""
-    xgboost = import_package("xgboost", "The model 'xgboost'", "boost")
-    return xgboost.XGBRegressor(**PAPER_XGBOOST, random_state=seed)
+    return boosted_trees("xgboost", PAPER_XGBOOST, seed=seed)
 
 
 # Models that read the group column, the last one, without an encoding
 
 
-def boosted_trees_native(n_columns: int, _n_trees: int, seed: int) -> Any:
+def xgboost_native(n_columns: int, _n_trees: int, seed: int) -> Any:
     """The same boosted trees, which sort the levels by their gradients and split them into two sets."""
-    xgboost = import_package("xgboost", "The model 'xgboost_native'", "boost")
-    kinds = ["q"] * n_columns + ["c"]
-    return xgboost.XGBRegressor(
-        **PAPER_XGBOOST, enable_categorical=True, feature_types=kinds, random_state=seed
-    )
+    reading = {"enable_categorical": True, "feature_types": ["q"] * n_columns + ["c"]}
+    return boosted_trees("xgboost_native", {**PAPER_XGBOOST, **reading}, seed=seed)
 
 
 def lemma_one(n_columns: int, _n_trees: int, _seed: int) -> Any:
@@ -195,23 +188,16 @@ class GPBoost:
         return table[:, : self._group], table[:, self._group].astype(int)
 
 
-# The method of models that need no encoding.
-NATIVE = "native"
-PEER_MODELS: dict[str, Callable[[int, int, int], Any]] = {
+# The models of PAPER_MODELS; each takes the number of columns, the number of trees and the seed.
+MODEL_BUILDERS: dict[str, Callable[[int, int, int], Any]] = {
+    "forest": honest_forest,
+    "sklearn_forest": breiman_forest,
+    "xgboost": xgboost,
+    "latent_state_regressor": lemma_one,
+    "xgboost_native": xgboost_native,
     "lightgbm_native": LightGBM,
     "catboost_native": CatBoost,
     "gpboost": GPBoost,
-}
-NATIVE_MODELS: dict[str, Callable[[int, int, int], Any]] = {
-    "latent_state_regressor": lemma_one,
-    "xgboost_native": boosted_trees_native,
-    **PEER_MODELS,
-}
-PAPER_MODELS: dict[str, Callable[[int, int, int], Any]] = {
-    "forest": honest_forest,
-    "sklearn_forest": breiman_forest,
-    "xgboost": boosted_trees,
-    **NATIVE_MODELS,
 }
 # These accept a sparse matrix, so one-hot columns are passed to them as one.
 TAKES_SPARSE = frozenset({"sklearn_forest", "xgboost"})
@@ -233,7 +219,8 @@ def _category_encoder(name: str, seed: int, **options: Any) -> Any:
     return getattr(package, name)(cols=[0], return_df=False, random_state=seed, **options)
 
 
-PEER_ENCODINGS: dict[str, Callable[[int], Any]] = {
+# The encodings of PEER_ENCODINGS; each takes the seed.
+ENCODING_BUILDERS: dict[str, Callable[[int], Any]] = {
     "target_encoder": _target_encoder,
     "james_stein": partial(_category_encoder, "JamesSteinEncoder"),
     "catboost_encoder": partial(_category_encoder, "CatBoostEncoder"),
@@ -260,7 +247,7 @@ def peer_columns(method: str, codes: Codes, y: Floats, new: Codes, seed: int) ->
     ndarray, shape (n, 1), and ndarray, shape (m, 1)
         Output of ``fit_transform`` for the training rows, and of ``transform`` for the others.
     """
-    encoder = PEER_ENCODINGS[method](seed)
+    encoder = ENCODING_BUILDERS[method](seed)
     order = np.arange(len(codes))
     if method == "catboost_encoder":
         # It depends on the order of the rows; its authors recommend to shuffle them.

@@ -7,63 +7,34 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sufrep._models import PAPER_TREES, PAPER_XGBOOST
+from sufrep._names import DATASET_NAMES, SETUPS, Setup
 from sufrep._paper.methods import (
     ALPHAS,
     CHOICE_FOLDS,
     CHOICE_TREES,
     COMPONENTS,
-    TRIAL_METHODS,
     chooses_components,
 )
-from sufrep._paper.models import NATIVE, NATIVE_MODELS, PAPER_MODELS
-from sufrep._simulate import SETUPS, Setup
-from sufrep.datasets import DATASETS
+from sufrep._paper.names import (
+    BENCHMARK_DATASETS,
+    BENCHMARK_METHODS,
+    BENCHMARK_MODELS,
+    NATIVE,
+    NATIVE_MODELS,
+    PAPER_DATASETS,
+    PAPER_METHODS,
+    PAPER_MODELS,
+    REFERENCES,
+    SIMULATED_METHODS,
+    TRIAL_METHODS,
+)
 from sufrep.errors import InvalidParameterError, UnknownMethodError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-# The methods of the paper's figures and appendix, and two references.
-PAPER_METHODS = (
-    "one_hot",
-    "deviation",
-    "difference",
-    "helmert",
-    "repeated_effect",
-    "permutation",
-    "multi_permutation",
-    "fisher",
-    "means",
-    "low_rank",
-    "sparse_low_rank",
-    "mnl",
-)
-REFERENCES = ("oracle", "bayes")
-PAPER_DATASETS = ("pakistan", "ames", "ames_full", "king_county")
 # Every level of Pakistan has four rows; with more folds no row could be tested.
 MAX_FOLDS = {"pakistan": 4}
-
-# The comparison with peers: our encoder, and what others have published. Small data sets first.
-BENCHMARK_DATASETS = (
-    "pakistan",
-    "ames",
-    "king_county",
-    "ames_full",
-    "orange_juice",
-    "county_murders",
-    "insteval",
-    "nycflights",
-)
-BENCHMARK_METHODS = (
-    "sufficient",
-    "one_hot",
-    "target_encoder",
-    "james_stein",
-    "catboost_encoder",
-    "glmm",
-    "drop",
-)
-BENCHMARK_MODELS = ("xgboost", "xgboost_native", "lightgbm_native", "catboost_native", "gpboost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +139,7 @@ class SimulationPlan:
     def __post_init__(self) -> None:
         _check_known("setups", self.setups, SETUPS)
         _check_known("models", self.models, PAPER_MODELS)
-        _check_methods(self.methods, (*TRIAL_METHODS, *REFERENCES))
+        _check_methods(self.methods, SIMULATED_METHODS)
         _check_positive("n_latent", self.n_latent)
         _check_positive("levels_per_latent", self.levels_per_latent)
 
@@ -206,7 +177,7 @@ class EmpiricalPlan:
     experiment: Experiment = field(default="empirical", init=False)
 
     def __post_init__(self) -> None:
-        _check_known("datasets", self.datasets, DATASETS)
+        _check_known("datasets", self.datasets, DATASET_NAMES)
         _check_known("models", self.models, PAPER_MODELS)
         _check_methods(self.methods, TRIAL_METHODS)
 

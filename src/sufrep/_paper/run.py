@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sufrep._grid import Backend
     from sufrep._paper.plan import Plan, Settings, Trial
     from sufrep._paper.samples import TrialData
+    from sufrep._progress import Report
 
 _REPORTED_PACKAGES = (
     "sufrep",
@@ -97,6 +98,7 @@ def run_trials(
     backend: Backend = "loky",
     scheduler: str | None = None,
     command: str = "",
+    report: Report | None = None,
     on_start: Callable[[int, int], None] | None = None,
     on_finished: Callable[[dict[str, Any]], None] | None = None,
 ) -> int:
@@ -115,6 +117,8 @@ def run_trials(
         Address of the cluster; None starts one on this machine.
     command : str
         Stored with the results, to document where they come from.
+    report : callable or None
+        Called with the number of trials done, their total number, and the name of the last one.
     on_start : callable or None
         Called with the number of trials to run, and the number already in the store.
     on_finished : callable or None
@@ -144,8 +148,23 @@ def run_trials(
                 on_finished(record)
 
         cells = ((trial, plan.settings, keep_failures) for trial in todo)
-        run_grid(run_trial, cells, on_result, n_jobs=n_jobs, backend=backend, scheduler=scheduler)
+        run_grid(
+            run_trial,
+            cells,
+            on_result,
+            n_jobs=n_jobs,
+            backend=backend,
+            scheduler=scheduler,
+            report=report,
+            n_cells=len(todo),
+            name=trial_name,
+        )
     return len(todo)
+
+
+def trial_name(record: dict[str, Any]) -> str:
+    """Return data, model and method of a record, in words for the user."""
+    return f"{record.get('setup') or record['dataset']} {record['model']} {record['method']}"
 
 
 @contextmanager

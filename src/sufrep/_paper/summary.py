@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from sufrep._paper.models import NATIVE_MODELS
-from sufrep._paper.plan import BENCHMARK_DATASETS, REFERENCES
+from sufrep._paper.names import BENCHMARK_DATASETS, BUG_SUFFIX, NATIVE_MODELS, REFERENCES
 from sufrep._statistics import paired_p_values, student_interval
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 BASELINE = "one_hot"
 BASELINE_MODEL = "xgboost"
-BUG_SUFFIX = " (k index)"
 # The methods of the paper's figures and tables.
 PUBLISHED_METHODS = ("means", "low_rank", "sparse_low_rank", "mnl")
 # The entry of the benchmark that is compared with all others.

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from sufrep._paper.models import NATIVE_MODELS
-from sufrep._paper.plan import BENCHMARK_METHODS, BENCHMARK_MODELS, REFERENCES
+from sufrep._paper.names import BENCHMARK_METHODS, BENCHMARK_MODELS, NATIVE_MODELS, REFERENCES
 from sufrep._paper.store import Store
 from sufrep._paper.summary import (
     BASELINE,

@@ -10,7 +10,8 @@ from sufrep.errors import SufrepError
 if TYPE_CHECKING:
     import typer
 
-# Exit codes: 0 success, 1 an error that a message explains, 2 wrong usage (click's), 130 stopped by Ctrl-C.
+# Exit codes: 0 success, 1 an error that a message explains, 2 wrong usage (an option or its value; click's),
+# 130 stopped by Ctrl-C.
 EXIT_FAILED = 1
 EXIT_STOPPED = 130
 
@@ -21,7 +22,7 @@ def main() -> None:
         make_app()()
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in ("typer", "rich", "click"):
+        if package not in ("typer", "rich", "click", "polars"):
             raise
         print(
             f"The command line needs the package {package!r}, which is not installed.\n"

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from typer.core import TyperCommand
 
+from sufrep.cli import EXIT_FAILED
+from sufrep.errors import InvalidParameterError, SufrepError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sufrep._files import TableSource
+
+
+def known_names(names: Collection[str]) -> Callable[[Any], Any]:
+    """A callback of an option that refuses other names, before anything heavy is loaded."""
+
+    def check(given: Any) -> Any:
+        for name in [given] if isinstance(given, str) else given or ():
+            if name not in names:
+                near = get_close_matches(name, names)
+                hint = f"did you mean {' or '.join(near)}?" if near else f"the names are {', '.join(names)}."
+                raise typer.BadParameter(f"{name!r} is unknown; {hint}")
+        return given
+
+    return check
 
 
 def _not_zero(jobs: int) -> int:
@@ -133,7 +152,7 @@ def report_notes(source: TableSource) -> None:
 
 
 @contextmanager
-def report_warnings() -> Iterator[None]:
+def report_warnings(spelling: Spelling | None = None) -> Iterator[None]:
     """Print each warning once, without the line of code that it comes from; also before an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
@@ -141,12 +160,75 @@ def report_warnings() -> Iterator[None]:
             yield
         finally:
             for text in dict.fromkeys(str(warning.message) for warning in caught):
-                message(f"warning: {text}")
+                message(f"warning: {spelling.text(text) if spelling else text}")
 
 
 def usage_error(text: str, option: str) -> typer.BadParameter:
     """An error with exit code 2 that names the option."""
     return typer.BadParameter(text, param_hint=option)
+
+
+# Parameters of Python as options
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a command spells the parameters of the functions that it calls.
+
+    Attributes
+    ----------
+    options : mapping of str to str
+        The option of a parameter, or of a parameter with a value, as in "folds='grouped'".
+    others : str
+        The option that takes ``name=value`` for all other parameters, if there is one.
+    """
+
+    options: Mapping[str, str]
+    others: str = ""
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Let errors speak of options: wrong values become usage errors, other errors a message."""
+        try:
+            yield
+        except SufrepError as error:
+            if isinstance(error, InvalidParameterError):
+                option = self.options.get(error.parameter, self.others)
+                if option:
+                    raise usage_error(f"{error.value!r} is not {error.expected}.", option) from error
+            message(self.text(str(error)))
+            raise typer.Exit(EXIT_FAILED) from error
+
+    def text(self, text: str) -> str:
+        """A text in which options take the place of parameters.
+
+        Values must follow, as in ``task='binary'``, or the name must have an underscore: "task" and "folds"
+        are words too.
+
+        >>> spelling = Spelling({"task": "--task", "data_dir": "--data-dir"}, "--param")
+        >>> spelling.text("The task is hard; use task='binary', data_dir=None or n_components=3.")
+        'The task is hard; use --task binary, --data-dir None or --param n_components=3.'
+        """
+        return _PARAMETER.sub(self._option, text)
+
+    def _option(self, found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        option = self.options.get(name)
+        if value is None:
+            return option if option and "_" in name else found[0]
+        if found[0] in self.options:
+            return self.options[found[0]]
+        shown = value.strip("'\"")
+        if option:
+            return f"{option} {shown}"
+        return f"{self.others} {name}={shown}" if self.others else found[0]
+
+
+# A name, and the value that may follow. What is in quotes or in a path is not a parameter.
+_PARAMETER = re.compile(
+    r"""(?<![\w'"./\\-])(?P<name>[a-z]\w*)"""
+    r"""(?:=(?P<value>'[^']*'|"[^"]*"|[\w+-]+(?:\.\d+)?))?(?![\w'"(/\\-]|\.\w)"""
+)
 
 
 # Options with several values

@@ -14,18 +14,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sufrep._names import COMPARED_METHODS, COMPARISON_MODELS, SCORERS
 from sufrep.cli import EXIT_FAILED
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
     JobsOption,
+    Spelling,
     TableArgument,
     TextOption,
     check_outputs,
+    known_names,
     message,
     report_notes,
     report_warnings,
-    usage_error,
 )
 from sufrep.cli._encode import keep_reading
 from sufrep.cli._progress import progress, waiting
@@ -44,6 +46,21 @@ class Task(StrEnum):
     multiclass = "multiclass"
 
 
+# The parameters of `sufrep.compare`.
+_SPELLING = Spelling(
+    {
+        "cv": "--folds",
+        "folds='grouped'": "--new-levels",
+        "group": "--group",
+        "methods": "--methods",
+        "models": "--models",
+        "n_jobs": "--jobs",
+        "n_repeats": "--repeats",
+        "random_state": "--seed",
+        "scoring": "--scoring",
+        "task": "--task",
+    }
+)
 # Columns of the printed table where the width of the screen is not known.
 _WIDTH = 120
 _SHOWN = 12
@@ -54,12 +71,18 @@ MethodsOption = Annotated[
     list[str],
     typer.Option(
         "--methods",
+        callback=known_names(COMPARED_METHODS),
         help="Encoders by name, target_encoder (scikit-learn's), drop; by default all; several may follow.",
         show_default=False,
     ),
 ]
 ModelsOption = Annotated[
-    list[str], typer.Option("--models", help="forest, xgboost, boosting, linear; several may follow.")
+    list[str],
+    typer.Option(
+        "--models",
+        callback=known_names(COMPARISON_MODELS),
+        help=f"{', '.join(COMPARISON_MODELS)}; several may follow.",
+    ),
 ]
 FoldsOption = Annotated[int, typer.Option("--folds", min=2, help="Folds of the cross-validation.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
@@ -70,6 +93,7 @@ HtmlOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print all results as JSON, and nothing else.")]
 
 
+@_SPELLING.errors()
 def compare(
     table: TableArgument,
     target: Annotated[str, typer.Option("--target", help="Column to predict.", show_default=False)],
@@ -99,7 +123,12 @@ def compare(
         Task, typer.Option("--task", help="Kind of the target; by default it is detected.")
     ] = Task.auto,
     scoring: Annotated[
-        str | None, typer.Option("--scoring", help="A scorer of scikit-learn, such as r2 or roc_auc.")
+        str | None,
+        typer.Option(
+            "--scoring",
+            callback=known_names(SCORERS),
+            help="A scorer of scikit-learn, such as r2 or roc_auc.",
+        ),
     ] = None,
     covariates: Annotated[
         list[str],
@@ -128,7 +157,6 @@ def compare(
     from sufrep._files import open_table, table_file
 
     check_outputs([table_file(table)], {"--html": html, "--save": save})
-    _check_names(methods, models, scoring)
     _check_paths(html, save)
 
     with waiting("reading the table"):
@@ -188,23 +216,6 @@ def demo(
     _finish(found, html, None, loading, None, as_json=False)
 
 
-def _check_names(methods: list[str], models: list[str], scoring: str | None) -> None:
-    """Raise for unknown names before the table is read."""
-    from sufrep._compare import check_methods, check_models, check_scoring
-    from sufrep.errors import InvalidParameterError
-
-    checks: dict[str, Any] = {
-        "--methods": lambda: check_methods(methods or None),
-        "--models": lambda: check_models(tuple(models)),
-        "--scoring": lambda: check_scoring(scoring),
-    }
-    for option, check in checks.items():
-        try:
-            check()
-        except InvalidParameterError as error:
-            raise usage_error(str(error), option) from error
-
-
 def _check_paths(html: Path | None, save: Path | None) -> None:
     """Raise for files that cannot be written, before the long computation."""
     from sufrep._charts import load_altair, require_renderer
@@ -221,15 +232,8 @@ def _check_paths(html: Path | None, save: Path | None) -> None:
 def _run(X: Any, y: Any, **parameters: Any) -> Comparison:
     from sufrep import compare
 
-    with report_warnings(), progress("compare") as bar:
-
-        def on_progress(done: int, total: int, what: str) -> None:
-            if done:
-                bar.advance(what)
-            else:
-                bar.start(total)
-
-        return compare(X, y, progress=on_progress, **parameters)
+    with report_warnings(_SPELLING), progress("compare") as report:
+        return compare(X, y, progress=report, **parameters)
 
 
 def _loading_code(source: TableSource, roles: ColumnRoles) -> str:
@@ -292,7 +296,7 @@ def _print(found: Comparison) -> None:
     first, *rest = found.verdict
     console.print(Text(first), style="bold")
     for text in (*rest, *(f"Note: {note}" for note in found.notes)):
-        console.print(Text(text))
+        console.print(Text(_SPELLING.text(text)))
 
 
 def _improvement(found: Comparison, item: Any) -> tuple[str, str, str]:

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sufrep._names import ENCODERS
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
+    Spelling,
     TableArgument,
     TextOption,
     check_outputs,
+    known_names,
     message,
     report_notes,
     report_warnings,
@@ -60,6 +63,9 @@ _OPTIONS = {
     "random_state": "--seed",
 }
 _FIXED = ("remainder", "sparse_output", "estimator", "verbose")
+_SPELLING = Spelling({**_OPTIONS, "remainder='drop'": "--drop"}, others="--param")
+# What was set when the encoder was fitted.
+_FITTED_SPELLING = Spelling({"unseen": "encode --unseen", "missing": "encode --missing"})
 
 OutOption = Annotated[
     Path | None,
@@ -70,6 +76,7 @@ EncoderArgument = Annotated[
 ]
 
 
+@_SPELLING.errors()
 def encode(
     table: TableArgument,
     group: Annotated[
@@ -81,7 +88,12 @@ def encode(
         ),
     ],
     method: Annotated[
-        str, typer.Option("--method", help="sufficient, means, low_rank, latent_state, one_hot, …")
+        str,
+        typer.Option(
+            "--method",
+            callback=known_names(ENCODERS),
+            help="sufficient, means, low_rank, latent_state, one_hot, …",
+        ),
     ] = "sufficient",
     target: Annotated[
         str | None,
@@ -145,21 +157,21 @@ def encode(
         check_writable(out)
     if save is not None:
         check_path(save)
-    with progress("encode") as bar:
-        bar.start(3)
+    with progress("encode") as report:
+        report(0, 3, "")
         source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
         report_notes(source)
         source.require(roles.used())
         rows = source.read()
-        bar.advance("read")
-        with report_warnings():
+        report(1, 3, "read")
+        with report_warnings(_SPELLING):
             encoded = encode_rows(encoder, rows, roles, source.where)
-        bar.advance("fitted")
+        report(2, 3, "fitted")
         if out is not None:
             write_table(encoded, out)
         if save is not None:
             keep_reading(encoder.set_output(transform="default"), source).save(save)
-        bar.advance("written")
+        report(3, 3, "written")
     typer.echo(_summary(encoder, source, out, save))
 
 
@@ -171,7 +183,10 @@ def keep_reading(encoder: GroupEncoder, source: TableSource) -> GroupEncoder:
 
 
 def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
-    """The encoder, not yet fitted; raise if it does not have one of the parameters."""
+    """The encoder, not yet fitted; raise if it does not have one of the parameters.
+
+    What an encoder accepts and needs is known only to itself, so these usage errors load it.
+    """
     from sufrep._sklearn import InvalidParameterError as SklearnParameterError
     from sufrep.encoders import make_encoder
 
@@ -269,6 +284,7 @@ def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save:
     return "\n".join(lines)
 
 
+@_FITTED_SPELLING.errors()
 def apply(
     encoder: EncoderArgument,
     table: TableArgument,
@@ -304,13 +320,14 @@ def apply(
     report_notes(source)
     source.require(needed)
     n_rows, counter = 0, UnseenCounter(fitted)
-    with progress("apply") as bar, TableWriter(out) as writer:
-        bar.start(-(-source.n_rows // _BATCH))
-        for batch in source.batches(_BATCH):
+    n_batches = -(-source.n_rows // _BATCH)
+    with progress("apply") as report, TableWriter(out) as writer:
+        report(0, n_batches, "")
+        for n_done, batch in enumerate(source.batches(_BATCH), 1):
             rows = batch.drop(dict.fromkeys(drop), strict=False)
             writer.write(with_new_columns(rows, counter.transform(batch.select(needed)), source.where))
             n_rows += rows.height
-            bar.advance(f"{n_rows:,} rows")
+            report(n_done, n_batches, f"{n_rows:,} rows")
     counter.warn()
     typer.echo(f"{n_rows:,} row(s) in {out}; {counter.n_unseen:,} of them with a new level")
 

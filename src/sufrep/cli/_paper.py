@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from sufrep.cli._arguments import JobsOption, SeveralValues
+from sufrep._names import DATASET_NAMES, SETUPS
+from sufrep._paper.names import (
+    BENCHMARK_DATASETS,
+    BENCHMARK_METHODS,
+    BENCHMARK_MODELS,
+    DRAWN_METHODS,
+    PAPER_DATASETS,
+    PAPER_METHODS,
+    PAPER_MODELS,
+    REFERENCES,
+    SIMULATED_METHODS,
+    TRIAL_METHODS,
+)
+from sufrep.cli._arguments import JobsOption, SeveralValues, Spelling, known_names, usage_error
 from sufrep.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -39,9 +52,23 @@ class Style(StrEnum):
 
 
 DEFAULT_STORE = Path("paper_results")
-# As in the plans, which are imported only by commands that need them.
-_BENCHMARK_MODELS = ["xgboost", "xgboost_native", "lightgbm_native", "catboost_native", "gpboost"]
-_SETUPS = ["global_linear", "latent_linear", "piecewise_linear"]
+# The parameters of plans, settings and data sets.
+_SPELLING = Spelling(
+    {
+        "data_dir": "--data-dir",
+        "datasets": "--datasets",
+        "levels_per_latent": "--levels",
+        "methods": "--methods",
+        "models": "--models",
+        "n": "--n",
+        "n_jobs": "--jobs",
+        "n_latent": "--latent",
+        "n_trees": "--trees",
+        "scheduler": "--scheduler",
+        "seed": "--first-seed",
+        "setups": "--setups",
+    }
+)
 StoreOption = Annotated[
     Path, typer.Option("--store", help="Folder of the results; created if it does not exist.")
 ]
@@ -49,24 +76,30 @@ ModelsOption = Annotated[
     list[str],
     typer.Option(
         "--models",
+        callback=known_names(PAPER_MODELS),
         help="forest (honest, econml), sklearn_forest, xgboost; and models that handle the levels "
         "themselves, without a method: latent_state_regressor, xgboost_native, lightgbm_native, "
         "catboost_native, gpboost; several may follow.",
     ),
 ]
+_METHODS_HELP = (
+    "Names of encoders, including those of other packages (target_encoder, james_stein, catboost_encoder, "
+    "glmm), and drop; simulations also have oracle and bayes; several may follow. By default those that the "
+    "experiment compares."
+)
 MethodsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--methods",
-        help="Names of encoders, including those of other packages (target_encoder, james_stein, "
-        "catboost_encoder, glmm), and drop; simulations also have oracle and bayes; several may follow. By "
-        "default those that the experiment compares.",
-    ),
+    typer.Option("--methods", callback=known_names(TRIAL_METHODS), help=_METHODS_HELP),
+]
+SimulatedMethodsOption = Annotated[
+    list[str] | None,
+    typer.Option("--methods", callback=known_names(SIMULATED_METHODS), help=_METHODS_HELP),
 ]
 DatasetsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--datasets",
+        callback=known_names(DATASET_NAMES),
         help="pakistan, ames, ames_full, king_county of the paper; orange_juice, county_murders, insteval, "
         "nycflights; several may follow. By default all of the experiment.",
     ),
@@ -86,17 +119,20 @@ BugOption = Annotated[
 
 
 @app.command(cls=SeveralValues)
+@_SPELLING.errors()
 def simulations(
-    setups: Annotated[list[str], typer.Option("--setups", help="Setups; several may follow.")] = _SETUPS,
-    latent: Annotated[list[int], typer.Option("--latent", help="Hidden states; several may follow.")] = [
-        2,
-        10,
-    ],
+    setups: Annotated[
+        list[str],
+        typer.Option("--setups", callback=known_names(SETUPS), help="Setups; several may follow."),
+    ] = [*SETUPS],
+    latent: Annotated[
+        list[int], typer.Option("--latent", min=1, help="Hidden states; several may follow.")
+    ] = [2, 10],
     levels: Annotated[
-        list[int], typer.Option("--levels", help="Levels of each hidden state; several may follow.")
+        list[int], typer.Option("--levels", min=1, help="Levels of each hidden state; several may follow.")
     ] = [50, 100],
     models: ModelsOption = ["xgboost"],
-    methods: MethodsOption = None,
+    methods: SimulatedMethodsOption = None,
     seeds: SeedsOption = 20,
     first_seed: FirstSeedOption = 0,
     n: Annotated[int, typer.Option("--n", min=100, help="Rows of a sample.")] = 10_000,
@@ -113,7 +149,8 @@ def simulations(
 
     Example: sufrep paper simulations --latent 10 --levels 50 100 --methods one_hot means --seeds 5
     """
-    from sufrep._paper.plan import PAPER_METHODS, REFERENCES, Settings, SimulationPlan
+    _check_scheduler(backend, scheduler)
+    from sufrep._paper.plan import Settings, SimulationPlan
 
     plan = SimulationPlan(
         setups=tuple(setups),  # type: ignore[arg-type]  # checked by the plan
@@ -129,6 +166,7 @@ def simulations(
 
 
 @app.command(cls=SeveralValues)
+@_SPELLING.errors()
 def empirical(
     data_dir: DataDirOption = None,
     datasets: DatasetsOption = None,
@@ -147,7 +185,8 @@ def empirical(
 
     Example: sufrep paper empirical --data-dir data --datasets ames king_county --models xgboost
     """
-    from sufrep._paper.plan import PAPER_DATASETS, PAPER_METHODS, EmpiricalPlan, Settings
+    _check_scheduler(backend, scheduler)
+    from sufrep._paper.plan import EmpiricalPlan, Settings
 
     plan = EmpiricalPlan(
         datasets=tuple(datasets or PAPER_DATASETS),
@@ -161,10 +200,11 @@ def empirical(
 
 
 @app.command(cls=SeveralValues)
+@_SPELLING.errors()
 def benchmark(
     data_dir: DataDirOption = None,
     datasets: DatasetsOption = None,
-    models: ModelsOption = _BENCHMARK_MODELS,
+    models: ModelsOption = [*BENCHMARK_MODELS],
     methods: MethodsOption = None,
     seeds: SeedsOption = 1,
     first_seed: FirstSeedOption = 0,
@@ -177,7 +217,7 @@ def benchmark(
 
     Example: sufrep paper benchmark --data-dir data --datasets ames king_county --methods one_hot means glmm
     """
-    from sufrep._paper.plan import BENCHMARK_DATASETS, BENCHMARK_METHODS, BenchmarkPlan, Settings
+    from sufrep._paper.plan import BenchmarkPlan, Settings
 
     plan = BenchmarkPlan(
         datasets=tuple(datasets or BENCHMARK_DATASETS),
@@ -190,6 +230,7 @@ def benchmark(
 
 
 @app.command(cls=SeveralValues)
+@_SPELLING.errors()
 def figures(
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path("paper_figures"),
@@ -197,6 +238,7 @@ def figures(
         list[str] | None,
         typer.Option(
             "--methods",
+            callback=known_names(DRAWN_METHODS),
             help="Methods to show; several may follow. By default the paper's and the references.",
         ),
     ] = None,
@@ -248,29 +290,29 @@ def export(
         typer.echo(path)
 
 
-def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str | None) -> None:
+def _check_scheduler(backend: Backend, scheduler: str | None) -> None:
     if scheduler and backend is not Backend.dask:
-        raise typer.BadParameter("it needs --backend dask.", param_hint="--scheduler")
-    from sufrep._paper.run import run_trials
+        raise usage_error("it needs --backend dask.", "--scheduler")
+
+
+def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str | None) -> None:
+    from sufrep._paper.run import run_trials, trial_name
     from sufrep._paper.store import Store
 
     # Brackets in a path are not markup, and a path must not be broken into lines.
     say = partial(Console().print, markup=False, highlight=False, soft_wrap=True)
     store = Store(folder, plan.experiment)
     failures: list[str] = []
-    with progress(f"paper {plan.experiment}") as bar:
 
-        def on_start(todo: int, done: int) -> None:
-            if done:
-                say(f"{done} of {done + todo} trials are already in {store.path}")
-            bar.start(todo)
+    def on_start(todo: int, done: int) -> None:
+        if done:
+            say(f"{done} of {done + todo} trials are already in {store.path}")
 
-        def on_finished(record: dict[str, Any]) -> None:
-            name = f"{record.get('setup') or record['dataset']} {record['model']} {record['method']}"
-            bar.advance(name)
-            if record.get("failure"):
-                failures.append(f"{name}, fold {record['fold']}, failed: {record['failure']}")
+    def on_finished(record: dict[str, Any]) -> None:
+        if record.get("failure"):
+            failures.append(f"{trial_name(record)}, fold {record['fold']}, failed: {record['failure']}")
 
+    with progress(f"paper {plan.experiment}") as report:
         n_run = run_trials(
             plan,
             store,
@@ -278,6 +320,7 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
             backend=backend.value,
             scheduler=scheduler,
             command=_command(),
+            report=report,
             on_start=on_start,
             on_finished=on_finished,
         )

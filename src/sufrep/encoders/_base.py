@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from sufrep._arrays import Array, Codes, Floats
-    from sufrep._frames import Factor
+    from sufrep._frames import Factor, Table
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
@@ -138,6 +138,11 @@ class Vectors:
             raise TypeError("the prior of these vectors has not been computed yet")
         return stack_prior(self.values, self.prior)
 
+    def with_one_vector(self, vector: Floats, *, first_cross_fitted: int = 0) -> Vectors:
+        """Return the same with one vector, (n_columns,), for all levels, unseen ones too."""
+        values = np.tile(vector, (self.values.shape[0], 1))
+        return replace(self, values=values, prior=vector, first_cross_fitted=first_cross_fitted)
+
     def known_moments(self) -> GroupMoments:
         """Return the moments; only for encoders that need no rows."""
         if self.moments is None:
@@ -199,11 +204,14 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """What the encoder has to know, given its parameters."""
         return Needs()
 
-    def _represent_fold(self, sample: GroupSample, _whole: Vectors) -> Vectors:
+    def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Return the vectors that rows outside one fold give, comparable with those of the whole.
 
-        Called only by encoders that use the target. The sample may hold no rows at all.
+        Called only by encoders that use the target. If the sample is empty, every level gets the same vector,
+        here 0. It must not depend on the target: that of the whole is the target of the fold itself.
         """
+        if sample.is_empty:
+            return whole.with_one_vector(np.zeros(whole.values.shape[1]))
         return self._represent(sample)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
@@ -332,8 +340,14 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             self.__dict__.pop("reading_", None)  # of a file that the rows no longer come from
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
-        weights = check_weights(sample_weight, table.n_rows, allow_zero=not reset)
         layout = self._layout_of(table) if reset else self.layout_
+        return self._read_rows(table, layout, y, sample_weight, reset=reset)
+
+    def _read_rows(
+        self, table: Table, layout: Layout, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> Inputs:
+        """Read training rows, given the roles of their columns."""
+        weights = check_weights(sample_weight, table.n_rows, allow_zero=not reset)
         factors = tuple(read_factor(table, group, self.missing) for group in layout.groups)
         needs = self._needs
         covariates: tuple[Covariate, ...] = ()
@@ -354,14 +368,17 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _read_new(self, X: Any) -> Inputs:
         """Read and check rows to encode."""
-        table = read_table(self, X, reset=False)
+        return self._read_new_rows(read_table(self, X, reset=False))
+
+    def _read_new_rows(self, table: Table) -> Inputs:
+        """Read rows to encode, whose columns are those that ``fit`` saw."""
         factors = tuple(read_factor(table, group, self.missing) for group in self.layout_.groups)
         columns: tuple[Array, ...] = ()
         if self._needs.own_covariates:
             columns = read_known_columns(table, self.layout_, self.covariates_)
         return Inputs(table, self.layout_, factors, tuple(self.covariates_), columns)
 
-    def _layout_of(self, table: Any) -> Layout:
+    def _layout_of(self, table: Table) -> Layout:
         return resolve_layout(
             table,
             group=self.group,

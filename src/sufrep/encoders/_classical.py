@@ -10,16 +10,17 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import rankdata
 
+from sufrep._frames import Lookup
 from sufrep._sklearn import Interval, StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
-from sufrep.encoders._target import output_positions
+from sufrep.encoders._target import class_suffixes, output_positions
 from sufrep.errors import SparseCodingError
 from sufrep.representation import distinct_labels
 from sufrep.solvers.closed_forms import CODINGS
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
-    from sufrep.encoders._inputs import GroupSample
+    from sufrep.encoders._inputs import GroupSample, Inputs
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -92,6 +93,13 @@ class ContrastEncoder(GroupEncoder):
     @property
     def _needs(self) -> Needs:
         return Needs(covariates="unused")
+
+    def _lookups(self, inputs: Inputs, *, training: bool) -> list[Lookup]:
+        """With ``sparse_output``, the result is sparse even if there is no group."""
+        lookups = super()._lookups(inputs, training=training)
+        if self.sparse_output and not lookups:
+            return [Lookup(sparse.csr_array((inputs.table.n_rows, 0)))]
+        return lookups
 
     def _represent(self, sample: GroupSample) -> Vectors:
         levels = sample.moments.levels
@@ -263,21 +271,19 @@ class FisherEncoder(GroupEncoder):
 
     def _represent(self, sample: GroupSample) -> Vectors:
         moments = sample.moments
-        classes = [name.partition("=")[2] for name in moments.covariates]
         outputs = output_positions(self.target_type_, self.n_targets_)
+        classes = [moments.covariates[j].partition("=")[2] for j in outputs]
         ranks = [shared_ranks(moments.mean[:, j]) for j in outputs]
-        several = len(outputs) > 1
-        suffixes = [Suffix(f"fisher_{classes[j]}" if several else "fisher") for j in outputs]
+        suffixes = [Suffix(f"fisher{label}") for label in class_suffixes(self.target_type_, classes)]
         return Vectors(np.column_stack(ranks), suffixes, {"n_ranks_": moments.n_levels})
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Stretch the ranks of a fold, which may miss levels, to the number of all levels."""
-        n_ranks, here = whole.details["n_ranks_"], sample.moments.n_levels
-        if not here:
-            n_columns = whole.values.shape[1]
-            return Vectors(np.empty((0, n_columns)), prior=np.full(n_columns, (n_ranks + 1) / 2))
+        n_ranks = whole.details["n_ranks_"]
+        if sample.is_empty:
+            return whole.with_one_vector(np.full(whole.values.shape[1], (n_ranks + 1) / 2))
         vectors = self._represent(sample)
-        return replace(vectors, values=(vectors.values - 0.5) * n_ranks / here + 0.5)
+        return replace(vectors, values=(vectors.values - 0.5) * n_ranks / sample.moments.n_levels + 0.5)
 
 
 def shared_ranks(values: Floats) -> Floats:

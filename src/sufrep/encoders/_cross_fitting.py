@@ -60,7 +60,7 @@ def cross_fit(
     samples = _row_samples(rows, folds) if by_rows else _moment_samples(inputs, columns, rows, whole, folds)
     for (_, test), sample in zip(folds, samples, strict=True):
         found = encoder._represent_fold(sample, whole)
-        if not by_rows:
+        if not (by_rows or sample.is_empty):
             found = _with_all_levels(found, sample.moments, whole.known_moments())
         part = taken(encoder._encode_rows(found, rows.take(test)))
         values[test, found.first_cross_fitted :] = part[:, found.first_cross_fitted :]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from sufrep._arrays import Floats
     from sufrep.representation import Representation
 
+# Levels and columns of a representation in the HTML of its encoder.
+_SHOWN = 5
+
 
 def tabulate(representation: Representation, group_columns: Sequence[str], library: str | None) -> Any:
     """Return a frame with the levels (one column for each that is crossed), weights and vectors."""
@@ -71,13 +74,13 @@ def describe_html(estimator: str, representations: Mapping[str, Representation])
     return estimator + "".join(_group_html(name, table) for name, table in representations.items())
 
 
-def _group_html(name: str, table: Representation, n_shown: int = 5) -> str:
-    shown = min(n_shown, table.n_levels)
-    head = "".join(f"<th>{escape(column)}</th>" for column in ("level", "weight", *table.columns[:n_shown]))
+def _group_html(name: str, table: Representation) -> str:
+    shown = min(_SHOWN, table.n_levels)
+    head = "".join(f"<th>{escape(column)}</th>" for column in ("level", "weight", *table.columns[:_SHOWN]))
     values = dense_values(table.values[:shown])
     rows = "".join(
         f"<tr><th>{escape(level_label(table.levels[i]))}</th><td>{table.weight[i]:g}</td>"
-        + "".join(f"<td>{value:.4g}</td>" for value in values[i][:n_shown])
+        + "".join(f"<td>{value:.4g}</td>" for value in values[i][:_SHOWN])
         + "</tr>"
         for i in range(shown)
     )

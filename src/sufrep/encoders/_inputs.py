@@ -29,6 +29,7 @@ from sufrep._frames import (
 from sufrep.errors import (
     ClashingNamesError,
     EmptyGroupError,
+    GroupAsCovariateError,
     LengthMismatchError,
     MissingColumnsError,
     MissingLevelError,
@@ -42,7 +43,7 @@ from sufrep.errors import (
     UnseenLevelsWarning,
     warn,
 )
-from sufrep.representation import level_label
+from sufrep.representation import as_levels, level_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -219,6 +220,13 @@ class GroupSample:
     _rows: Rows | None = None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no row has a level and a positive weight."""
+        if self._rows is None:
+            return not self.moments.n_levels
+        return not len(self._rows.codes)
+
+    @property
     def moments(self) -> GroupMoments:
         """The moments; of the rows outside a fold only for encoders that need no rows."""
         if self._moments is None:
@@ -298,11 +306,33 @@ def resolve_layout(
     for position in chosen if covariates is not None else ():
         if position not in (*numeric, *shares):
             raise NotNumericError(names[position], table.dtype(position))
-    return Layout(names, groups, tuple(numeric), tuple(shares), tuple(free) if keep else ())
+    layout = Layout(names, groups, tuple(numeric), tuple(shares), tuple(free) if keep else ())
+    refuse_own_covariates(layout)
+    return layout
+
+
+def cross_groups(layout: Layout) -> Layout:
+    """Return the layout with all groups crossed into one, which may have no column at all."""
+    columns = tuple(column for group in layout.groups for column in group)
+    crossed = replace(layout, groups=(columns,))
+    refuse_own_covariates(crossed)
+    return crossed
+
+
+def refuse_own_covariates(layout: Layout) -> None:
+    """Refuse a covariate that is part of every group; a group may be a covariate of another one."""
+    for position in (*layout.covariates, *layout.shares):
+        if layout.groups and all(position in columns for columns in layout.groups):
+            raise GroupAsCovariateError(layout.names[position], layout.group_names(layout.names))
 
 
 def read_factor(table: Table, columns: Sequence[int], missing: str) -> Factor:
-    """Return levels and codes of a group, with nulls treated according to ``missing``."""
+    """Return levels and codes of a group, with nulls treated according to ``missing``.
+
+    Without any column, all rows have the same level.
+    """
+    if not columns:
+        return Factor(np.zeros(table.n_rows, dtype=np.intp), as_levels(["all"]))
     parts = [table.factorize(column) for column in columns]
     nulls = [int((part.codes < 0).sum()) for part in parts]
     if missing == "error" and any(nulls):

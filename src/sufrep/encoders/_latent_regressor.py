@@ -7,41 +7,36 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sufrep._frames import Factor, sorted_factor
 from sufrep._sklearn import HasMethods, Interval, StrOptions, fit_context
 from sufrep.encoders._inputs import (
-    Inputs,
-    Layout,
     all_or_nothing,
     check_length,
-    check_weights,
     copy_input_names,
-    read_covariates,
-    read_factor,
-    read_known_columns,
+    cross_groups,
     read_table,
-    resolve_layout,
 )
 from sufrep.encoders._latent_state import LatentStateEncoder
-from sufrep.encoders._target import read_target
-from sufrep.errors import ExpertError, NoCovariateError, TargetError
+from sufrep.errors import ExpertError, TargetError
+from sufrep.solvers.mixture import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Floats
-    from sufrep._frames import Table
-    from sufrep.encoders._inputs import Column, Group
+    from sufrep.encoders._inputs import Column, Group, Inputs
     from sufrep.solvers.mixture import Mixture
 
 # Number of times that experts of another kind and the posteriors that weight them are updated in turn.
 _EXPERT_ROUNDS = 3
+# Parameters of the encoder.
 _SHARED = (
+    "group",
+    "covariates",
+    "categorical_covariates",
     "n_states",
     "concentration",
     "cv",
@@ -159,13 +154,10 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         if self.expert is not None and not has_fit_parameter(self.expert, "sample_weight"):
             raise ExpertError(self.expert)
         with all_or_nothing(self):
-            values = _check_target(y)
-            self._learn(self._read(X, values, sample_weight), values)
+            self._learn(X, _check_target(y), sample_weight)
         return self
 
-    def _learn(self, inputs: Inputs, y: Floats) -> None:
-        self.layout_, self.covariates_ = inputs.layout, list(inputs.covariates)
-        self.levels_ = inputs.factors[0].levels
+    def _learn(self, X: Any, y: Floats, sample_weight: Any) -> None:
         self.encoder_ = LatentStateEncoder(
             remainder="drop",
             output="posterior",
@@ -173,10 +165,18 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             target_type="continuous",
             **{name: getattr(self, name) for name in _SHARED},
         )
+        inputs = self._read(X, y, sample_weight)
         copy_input_names(self, self.encoder_)
         self.encoder_._learn(inputs)
+        self.levels_ = inputs.factors[0].levels
         weights = np.ones(len(y)) if inputs.weights is None else inputs.weights
-        self._describe_states(inputs, y, weights)
+        counts = weights > 0
+        matrix, y, weights = _matrix(inputs)[counts], y[counts], weights[counts]
+        self.covariate_means_ = _average(np.nan_to_num(matrix), ~np.isnan(matrix) * weights[:, None])
+        (representation,), (factor,) = self.encoder_.representations_.values(), inputs.factors
+        positions = np.append(representation.positions(factor.levels.tolist()), -1)[factor.codes[counts]]
+        joint = self._mixture.log_joint(self._scores(matrix), representation.with_prior()[positions])
+        self._describe_states(matrix, y, weights, self._fit_experts(matrix, y, weights, joint))
 
     @property
     def n_iter_(self) -> int:
@@ -198,37 +198,15 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         return self._posterior(self._read_new(X))
 
     def _read(self, X: Any, y: Floats, sample_weight: Any) -> Inputs:
+        """Read training rows as the encoder does, with all groups crossed into one."""
         table = read_table(self, X, reset=True)
         check_length(y, table.n_rows)
-        weights = check_weights(sample_weight, table.n_rows)
-        layout = _cross_groups(
-            resolve_layout(
-                table,
-                group=self.group,
-                covariates=self.covariates,
-                share_text=self.categorical_covariates == "share",
-                keep=False,
-            )
-        )
-        covariates, columns = read_covariates(table, layout)
-        if not covariates:
-            raise NoCovariateError(len(table.names), layout.group_names(table.names))
-        factor = self._read_levels(table, layout)
-        return Inputs(table, layout, (factor,), covariates, columns, weights, read_target(y, "continuous"))
+        layout = cross_groups(self.encoder_._layout_of(table))
+        return self.encoder_._read_rows(table, layout, y, sample_weight)
 
     def _read_new(self, X: Any) -> Inputs:
         check_is_fitted(self)
-        table = read_table(self, X, reset=False)
-        factor = self._read_levels(table, self.layout_)
-        columns = read_known_columns(table, self.layout_, self.covariates_)
-        return Inputs(table, self.layout_, (factor,), tuple(self.covariates_), columns)
-
-    def _read_levels(self, table: Table, layout: Layout) -> Factor:
-        """The level of each row; without a group, all rows have the same one."""
-        (columns,) = layout.groups
-        if not columns:
-            return sorted_factor(np.zeros(table.n_rows, dtype=np.intp), ["all"])
-        return read_factor(table, columns, self.missing)
+        return self.encoder_._read_new_rows(read_table(self, X, reset=False))
 
     def _posterior(self, inputs: Inputs) -> Floats:
         (lookup,) = self.encoder_._lookups(inputs, training=False)
@@ -259,18 +237,13 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         """Covariates with their means in place of nulls; (n, p)."""
         return np.where(np.isnan(matrix), self.covariate_means_, matrix)
 
-    def _describe_states(self, inputs: Inputs, y: Floats, weights: Floats) -> None:
-        """Set what is known about the states, and fit the experts if another kind was given."""
-        counts = weights > 0
-        matrix, y, weights = _matrix(inputs)[counts], y[counts], weights[counts]
-        present = ~np.isnan(matrix) * weights[:, None]
-        self.covariate_means_ = _average(np.nan_to_num(matrix), present)
-        filled, scores = self._filled(matrix), self._scores(matrix)
-        (representation,), (factor,) = self.encoder_.representations_.values(), inputs.factors
-        positions = np.append(representation.positions(factor.levels.tolist()), -1)[factor.codes[counts]]
-        joint = self._mixture.log_joint(scores, representation.with_prior()[positions])
-        density = self._joint_experts().log_density(scores - self._mixture.center, y)
-        posterior = _normalised(joint + density)
+    def _fit_experts(self, matrix: Floats, y: Floats, weights: Floats, joint: Floats) -> Floats:
+        """Set the experts, and return P(L = l | x, y, g) of each row; (n, n_states).
+
+        ``joint`` is log P(L = l, x | g), up to a term that is the same for all states; (n, n_states).
+        """
+        density = self._joint_experts().log_density(self._scores(matrix) - self._mixture.center, y)
+        posterior, filled = normalised(joint + density), self._filled(matrix)
         self.experts_: list[Any] | None = None
         for _ in range(_EXPERT_ROUNDS if self.expert is not None else 0):
             self.experts_ = [
@@ -278,9 +251,13 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             ]
             residual = y[:, None] - self._expert_predictions(matrix)
             variance = _average(residual**2, weights[:, None] * posterior) + 1e-12
-            posterior = _normalised(joint - residual**2 / (2 * variance) - np.log(variance) / 2)
+            posterior = normalised(joint - residual**2 / (2 * variance) - np.log(variance) / 2)
+        return posterior
+
+    def _describe_states(self, matrix: Floats, y: Floats, weights: Floats, posterior: Floats) -> None:
+        """Set what is known about the states; ``posterior`` is P(L = l | x, y, g), (n, n_states)."""
+        filled, weighted = self._filled(matrix), weights[:, None] * posterior
         residual = y[:, None] - self._expert_predictions(matrix)
-        weighted = weights[:, None] * posterior
         self.states_ = {
             "share": weighted.sum(axis=0) / weights.sum(),
             "target": _average(np.broadcast_to(y[:, None], weighted.shape), weighted),
@@ -298,12 +275,6 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = self.group is not None
         return tags
-
-
-def _cross_groups(layout: Layout) -> Layout:
-    """The layout with all groups crossed into one, which may have no column at all."""
-    columns = tuple(column for group in layout.groups for column in group)
-    return Layout(layout.names, (columns,), layout.covariates, layout.shares, ())
 
 
 def _matrix(inputs: Inputs) -> Floats:
@@ -326,10 +297,6 @@ def _check_target(y: Any) -> Floats:
     if values.ndim != 1 and values.shape[1] != 1:
         raise TargetError(f"y has the shape {values.shape}.", "give one number for each row.")
     return np.asarray(column_or_1d(values, warn=True))
-
-
-def _normalised(log: Floats) -> Floats:
-    return np.asarray(np.exp(log - logsumexp(log, axis=1, keepdims=True)))
 
 
 def _average(values: Floats, weights: Floats) -> Floats:

@@ -21,15 +21,15 @@ from sufrep.encoders._base import (
     most_iterations,
 )
 from sufrep.errors import warn
-from sufrep.solvers.experts import first_class_experts, first_linear_experts
-from sufrep.solvers.mixture import fit_with_target, posteriors
+from sufrep.solvers.mixture import posteriors
 from sufrep.solvers.regressions import fit_normal_scores
 from sufrep.solvers.states import MixtureRows, best_of_starts, choose_n_states
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Array, Codes
+    from sufrep._arrays import Codes
     from sufrep.encoders._inputs import GroupSample, Rows
     from sufrep.solvers.mixture import Mixture
+    from sufrep.solvers.regressions import NormalScores
 
 # The number of states is chosen on levels with about this many rows in all, and with this many folds unless
 # `cv` is an integer.
@@ -55,8 +55,9 @@ class LatentStateEncoder(GroupEncoder):
     whose slopes may change at the median of each covariate; class probabilities for classes), which helps to
     separate states with different targets. The posterior in the output still leaves out the row's target,
     and ``fit_transform`` cross-fits: what a row gets is learnt without its fold. The number of states is
-    chosen without the target, and every fold starts from the mixture without it, so that states keep their
-    meaning.
+    chosen once, with the target in the likelihood, and the states of each fold are put in the order in which
+    their shares agree best, over all levels, with those of the mixture of all rows. That order is all that a
+    row's own target can change.
 
     Parameters
     ----------
@@ -80,9 +81,10 @@ class LatentStateEncoder(GroupEncoder):
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
     n_states : int or "auto", default="auto"
-        Number of hidden states. "auto" chooses the number that predicts the covariates of held-out rows
-        best, given their levels; ties go to the larger one, because too few states lose much and too many
-        little. (BIC does not work here: it chooses 1 if the parameters of ψ are counted.)
+        Number of hidden states. "auto" chooses the number that predicts the covariates (with ``use_target``
+        also the target) of held-out rows best, given their levels; ties go to the larger one, because too few
+        states lose much and too many little. (BIC does not work here: it chooses 1 if the parameters of ψ are
+        counted.)
     max_states : int, default=30
         The largest number that "auto" tries.
     output : {"states", "posterior", "both"}, default="states"
@@ -120,8 +122,6 @@ class LatentStateEncoder(GroupEncoder):
         The fitted mixture of each group: means and covariance of the states, shares of the levels.
     normal_scores_ : dict of str to NormalScores
         The transformations of the covariates.
-    references_ : dict of str to Mixture
-        With ``use_target``: the mixtures without the target, to which folds are aligned.
     target_type_ : str
         With ``use_target``: the kind of target that was found.
     n_states_ : dict of str to int
@@ -192,21 +192,10 @@ class LatentStateEncoder(GroupEncoder):
         maps = fit_normal_scores(
             rows.columns, rows.weights, ranks=self.transform_covariates == "normal_scores"
         )
-        scores = MixtureRows(maps.apply(rows.columns), rows.codes, rows.n_levels, rows.weights)
+        scores = self._mixture_rows(maps, rows)
         n_states, held_out = self._choose(scores)
-        mixture = best_of_starts(
-            scores,
-            n_states,
-            n_starts=self.n_starts,
-            seed=self.random_state,
-            concentration=self.concentration,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        mixture = self._fit_mixture(scores, n_states)
         details: dict[str, Any] = {"normal_scores_": maps, "n_states_": n_states}
-        if self.use_target:
-            details["references_"] = mixture
-            mixture = self._fit_with_target(mixture, scores, rows.response().values())
         if not mixture.converged:
             warn(
                 f"The mixture of hidden states did not converge in max_iter={self.max_iter} rounds.\n"
@@ -224,13 +213,16 @@ class LatentStateEncoder(GroupEncoder):
         return Vectors(mixture.shares, states, details, prior=mixture.prior, outputs=outputs)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
-        """Start from the mixture without the target, and keep it where no row is left to learn from."""
-        rows, mixture = sample.rows, whole.details["references_"]
-        if len(rows.codes):
-            scores = whole.details["normal_scores_"].apply(rows.columns)
-            scores = MixtureRows(scores, rows.codes, rows.n_levels, rows.weights)
-            mixture = self._fit_with_target(mixture, scores, rows.response().values())
-        return Vectors(mixture.shares, details={**whole.details, "mixtures_": mixture}, prior=mixture.prior)
+        """Put the states in the order of those of all rows; without any row, all states are as likely."""
+        mixture = whole.details["mixtures_"]
+        if sample.is_empty:
+            equal = np.full(mixture.n_states, 1 / mixture.n_states)
+            shares = np.tile(equal, (len(mixture.shares), 1))
+            found = replace(mixture, means=np.zeros_like(mixture.means), shares=shares, prior=equal)
+        else:
+            scores = self._mixture_rows(whole.details["normal_scores_"], sample.rows)
+            found = self._fit_mixture(scores, mixture.n_states).aligned(mixture)
+        return Vectors(found.shares, details={**whole.details, "mixtures_": found}, prior=found.prior)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """The shares of each row's level, the posterior of the row, or both."""
@@ -242,27 +234,27 @@ class LatentStateEncoder(GroupEncoder):
         posterior = posteriors(vectors.details["mixtures_"], scores, shares)
         return Lookup(posterior if self.output == "posterior" else np.hstack([shares, posterior]))
 
-    def _fit_with_target(self, reference: Mixture, rows: MixtureRows, y: Array) -> Mixture:
-        """Fit the mixture with the target, starting from the one without, and align its states with it."""
-        if self.target_type_ == "continuous":
-            experts: Any = first_linear_experts(
-                rows.rows - reference.center, y, reference.n_states, rows.weights
-            )
-        else:
-            # Only classes of these rows: that there is another one may be known only from a row left out.
-            classes, y = np.unique(y, return_inverse=True)
-            experts = first_class_experts(y, len(classes), reference.n_states, rows.weights)
-        fitted = fit_with_target(
-            rows.rows,
-            rows.codes,
-            replace(reference, experts=experts),
-            y,
-            weights=rows.weights,
+    def _mixture_rows(self, maps: NormalScores, rows: Rows) -> MixtureRows:
+        """The rows as the mixture is fitted to them."""
+        scores, target, n_classes = maps.apply(rows.columns), None, 0
+        if self.use_target:
+            target = rows.response().values()
+            if self.target_type_ != "continuous":
+                # Only classes of these rows: that there is another one may be known only from a row left out.
+                classes, target = np.unique(target, return_inverse=True)
+                n_classes = len(classes)
+        return MixtureRows(scores, rows.codes, rows.n_levels, rows.weights, target, n_classes)
+
+    def _fit_mixture(self, rows: MixtureRows, n_states: int) -> Mixture:
+        return best_of_starts(
+            rows,
+            n_states,
+            n_starts=self.n_starts,
+            seed=self.random_state,
             concentration=self.concentration,
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        return fitted.aligned(reference)
 
     def _choose(self, rows: MixtureRows) -> tuple[int, dict[int, float]]:
         """The number of states, and the scores of those that were tried."""

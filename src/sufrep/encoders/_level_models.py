@@ -7,7 +7,7 @@ depend on its own target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -119,14 +119,11 @@ class RandomInterceptEncoder(GroupEncoder):
 
     def _represent(self, sample: GroupSample) -> Vectors:
         rows, target = sample.rows, sample.rows.response()
-        several = len(target.classes) > 1
-        suffixes = [Suffix(f"intercept_{label}" if several else "intercept") for label in target.classes]
-        values, center = np.zeros((rows.n_levels, len(suffixes))), np.zeros(len(suffixes))
-        if len(rows.codes):
-            found = self._residual_moments(rows, target)
-            shrunken, center = shrink_each(found)
-            values[:] = center
-            values[found.levels.astype(np.intp)] = shrunken
+        suffixes = [Suffix(f"intercept{label}") for label in target.suffixes]
+        found = self._residual_moments(rows, target)
+        shrunken, center = shrink_each(found)
+        values = np.tile(center, (rows.n_levels, 1))
+        values[found.levels.astype(np.intp)] = shrunken
         return Vectors(values, suffixes, prior=center)
 
     def _residual_moments(self, rows: Rows, target: Target) -> GroupMoments:
@@ -241,21 +238,21 @@ class MixedModelEncoder(GroupEncoder):
         maps = fit_normal_scores(rows.columns, rows.weights)
         suffixes = [
             suffix
-            for label in _class_suffixes(rows.response())
+            for label in rows.response().suffixes
             for suffix in (
                 Suffix(f"intercept{label}"),
                 *(Suffix(f"slope{label}_", j) for j in range(len(rows.columns))),
             )
         ]
-        outputs = [Suffix(f"fit{label}") for label in _class_suffixes(rows.response())]
+        outputs = [Suffix(f"fit{label}") for label in rows.response().suffixes]
         values, center = _fit_regressions(_with_ones(maps, rows), rows)
         return Vectors(values, suffixes, {"normal_scores_": maps}, prior=center, outputs=outputs)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Fit the regressions of a fold on the normal scores of the whole."""
-        rows, prior = sample.rows, whole.with_prior()[-1]
-        if not len(rows.codes):  # predict 0
-            return Vectors(np.zeros_like(whole.values), details=whole.details, prior=np.zeros_like(prior))
+        if sample.is_empty:
+            return super()._represent_fold(sample, whole)
+        rows = sample.rows
         values, center = _fit_regressions(_with_ones(whole.details["normal_scores_"], rows), rows)
         return Vectors(values, details=whole.details, prior=center)
 
@@ -379,7 +376,7 @@ class LocalEffectEncoder(GroupEncoder):
         rows = sample.rows
         maps = fit_normal_scores(rows.columns, rows.weights)
         found, means = self._fit_effects(maps, rows)
-        labels = _class_suffixes(rows.response())
+        labels = rows.response().suffixes
         kinds = {"effect": [_EFFECT], "fit": [_FIT], "both": [_EFFECT, _FIT]}[self.output]
         return Vectors(
             means,
@@ -390,11 +387,14 @@ class LocalEffectEncoder(GroupEncoder):
         )
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
-        """Fit the effects of a fold on the normal scores of the whole; none where no row is left."""
-        maps, effects = whole.details["normal_scores_"], None
-        if len(sample.rows.codes):
-            effects, _ = self._fit_effects(maps, sample.rows)
-        return Vectors(whole.values, details={"normal_scores_": maps, "effects_": effects})
+        """Fit the effects of a fold on the normal scores of the whole."""
+        if sample.is_empty:
+            nothing = [found.nothing() for found in whole.details["effects_"]]
+            return replace(
+                super()._represent_fold(sample, whole), details={**whole.details, "effects_": nothing}
+            )
+        effects, means = self._fit_effects(whole.details["normal_scores_"], sample.rows)
+        return replace(whole, values=means, details={**whole.details, "effects_": effects})
 
     def _fit_effects(self, maps: NormalScores, rows: Rows) -> tuple[list[LocalEffects], Floats]:
         """The effects of each class that is predicted, and the mean effect of each level in columns."""
@@ -415,10 +415,7 @@ class LocalEffectEncoder(GroupEncoder):
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """The effects of each row's level at the row's covariates."""
-        found: Sequence[LocalEffects] | None = vectors.details["effects_"]
-        if found is None:
-            n_outputs = vectors.values.shape[1] * (2 if self.output == "both" else 1)
-            return Lookup(np.zeros((len(rows.codes), n_outputs)))
+        found: Sequence[LocalEffects] = vectors.details["effects_"]
         scores, columns = _scores(vectors.details["normal_scores_"], rows), []
         for effects in found:
             effect = effects.effects(scores, rows.codes)
@@ -427,11 +424,6 @@ class LocalEffectEncoder(GroupEncoder):
             if self.output != "effect":
                 columns.append(effects.curve.predict(scores) + effect)
         return Lookup(np.column_stack(columns))
-
-
-def _class_suffixes(target: Target) -> list[str]:
-    """Ends of the column names, one for each class if there are more than two."""
-    return [f"_{label}" for label in target.classes] if target.kind == "multiclass" else [""]
 
 
 def _scores(maps: NormalScores, rows: Rows) -> Floats:

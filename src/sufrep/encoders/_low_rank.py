@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from sufrep._accumulate import ratio
 from sufrep._sklearn import Interval, StrOptions
 from sufrep.encoders._base import (
     TARGET_CONSTRAINTS,
@@ -20,7 +21,6 @@ from sufrep.encoders._base import (
 )
 from sufrep.encoders._target import output_positions
 from sufrep.errors import TooManyComponentsError, warn
-from sufrep.representation import level_positions
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
 from sufrep.solvers.shrinkage import (
     estimate_means_prior,
@@ -78,9 +78,12 @@ class LowRankEncoder(GroupEncoder):
     shrinkage : {"auto"} or None, default=None
         "auto" starts from the shrunken means of `MeansEncoder`.
     use_target : bool, default=False
-        Use the target as one more covariate, by its shrunken mean. The number of components is chosen
-        without it, and the vectors are rotated as close as possible to those without it (Procrustes), so
-        that those of all folds are comparable. ``fit_transform`` then cross-fits.
+        Use the target as one more covariate, by its shrunken mean (of two classes, the share of the second).
+        The means matrix with the target is replaced by its best approximation of rank k + q, where q is the
+        number of columns of the target: one more column raises the rank of a matrix by at most one. A level
+        gets k + q columns: the coordinates of its approximate covariate means on the directions found
+        without the target, and its approximate mean of the target. The directions do not depend on the
+        target, so the vectors of all folds are comparable as they are. ``fit_transform`` then cross-fits.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     cv : int, splitter or iterable of (train, test), default=5
@@ -100,8 +103,9 @@ class LowRankEncoder(GroupEncoder):
         Their names, if X has any.
     singular_values_ : dict of str to ndarray, shape (min(n_levels, n_covariates),)
         All singular values of the means matrix.
-    references_ : dict of str to ndarray, shape (n_levels, n_components)
-        With ``use_target``: the vectors without it.
+    directions_ : dict of str to ndarray, shape (n_covariates, n_components)
+        With ``use_target``: the directions found without it. The standardised means times the directions
+        are the vectors without the target.
     target_type_ : str
         With ``use_target``: the kind of target that was found.
     n_targets_ : int
@@ -166,38 +170,59 @@ class LowRankEncoder(GroupEncoder):
 
     def _represent(self, sample: GroupSample) -> Vectors:
         moments = sample.moments
-        n_covariates = len(moments.covariates) - (self.n_targets_ if self.use_target else 0)
-        own = moments.select(range(n_covariates)) if self.use_target else moments
+        own = moments.select(range(len(moments.covariates) - self.n_targets_)) if self.use_target else moments
         k = count_components(own, self.n_components)
-        found = left_singular_vectors(
-            means_matrix(own, standardize=self.standardize, shrinkage=self.shrinkage), k
-        )
+        matrix = means_matrix(own, standardize=self.standardize, shrinkage=self.shrinkage)
+        found = left_singular_vectors(matrix, k)
         suffixes = [Suffix(f"u{j + 1}") for j in range(k)]
         if not self.use_target:
             return Vectors(found.vectors, suffixes, {"singular_values_": found.singular_values})
-        joint = left_singular_vectors(self._matrix_with_target(moments), k)
-        details = {"singular_values_": joint.singular_values, "references_": found.vectors}
-        return Vectors(rotate_towards(joint.vectors, found.vectors), suffixes, details)
+        directions = found.right * ratio(np.ones(k), np.pad(found.singular_values, (0, k))[:k])
+        values, singular_values = self._values_with_target(moments, directions, self._scale(own))
+        suffixes += [Suffix("u_", len(own.covariates) + j) for j in self._target_outputs()]
+        details = {"singular_values_": singular_values, "directions_": directions}
+        return Vectors(values, suffixes, details)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
-        """Rotate the vectors of a fold to the reference, the vectors of all rows without the target."""
-        moments, reference = sample.moments, whole.details["references_"]
-        if not moments.n_levels:
-            return Vectors(np.empty((0, reference.shape[1])), prior=reference.mean(axis=0))
-        position = level_positions(whole.known_moments().levels)
-        same = reference[[position[level] for level in moments.levels.tolist()]]
-        vectors = left_singular_vectors(self._matrix_with_target(moments), reference.shape[1]).vectors
-        # Columns have norm 1 over the levels of the fold; fewer levels, larger entries.
-        return Vectors(rotate_towards(vectors * np.sqrt(moments.n_levels / len(reference)), same))
+        """Describe the levels by the directions and the scales of all rows, which do not see the target."""
+        if sample.is_empty:
+            return super()._represent_fold(sample, whole)
+        directions = whole.details["directions_"]
+        scale = self._scale(whole.known_moments().select(range(len(directions))))
+        return Vectors(self._values_with_target(sample.moments, directions, scale)[0])
 
-    def _matrix_with_target(self, moments: GroupMoments) -> Floats:
-        """The means of covariates and target, of two classes only the second; (n_levels, p + n_outputs)."""
-        n_covariates = len(moments.covariates) - self.n_targets_
-        values, _ = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))
-        if self.standardize:
-            values = values / within_scale(moments)
-        outputs = output_positions(self.target_type_, self.n_targets_)
-        return values[:, [*range(n_covariates), *(n_covariates + j for j in outputs)]]
+    def _values_with_target(
+        self, moments: GroupMoments, directions: Floats, scale: Floats
+    ) -> tuple[Floats, Floats]:
+        """The vectors of the levels, (n_levels, k + q), and the singular values of the means with the target.
+
+        Parameters
+        ----------
+        moments : GroupMoments
+            Of covariates and target.
+        directions : ndarray, shape (n_covariates, k)
+        scale : ndarray, shape (n_covariates,)
+            What the means of the covariates are divided by.
+        """
+        n_covariates, outputs = len(directions), self._target_outputs()
+        chosen = [*range(n_covariates), *(n_covariates + j for j in outputs)]
+        mean = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))[0][:, chosen]
+        units = np.append(scale, self._scale(moments)[chosen[n_covariates:]])
+        left, values, right = np.linalg.svd(mean / units, full_matrices=False)
+        # A class that does not occur adds nothing to the rank: it may be that of a row in the fold only
+        # (test_a_row_does_not_see_its_own_target).
+        rank = directions.shape[1] + np.count_nonzero(mean[:, n_covariates:].any(axis=0))
+        low_rank = (left[:, :rank] * values[:rank]) @ right[:rank]
+        target = low_rank[:, n_covariates:] * units[n_covariates:]
+        return np.column_stack([low_rank[:, :n_covariates] @ directions, target]), values
+
+    def _scale(self, moments: GroupMoments) -> Floats:
+        """The spread of each covariate within levels, or 1 if they are not standardised; (p,)."""
+        return within_scale(moments) if self.standardize else np.ones(len(moments.covariates))
+
+    def _target_outputs(self) -> list[int]:
+        """Positions of the columns of the target that are used: of two classes only the second."""
+        return output_positions(self.target_type_, self.n_targets_)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -321,12 +346,6 @@ class SparseLowRankEncoder(GroupEncoder):
         details = {"loadings_": result.loadings, "iterations_": result.n_iter}
         suffixes = [Suffix(f"sparse{j + 1}") for j in range(k)]
         return Vectors(matrix @ result.loadings, suffixes, details)
-
-
-def rotate_towards(vectors: Floats, reference: Floats) -> Floats:
-    """Rotate or reflect vectors (n, k) as close as possible to the reference (orthogonal Procrustes)."""
-    left, _, right = np.linalg.svd(vectors.T @ reference)
-    return np.asarray(vectors @ (left @ right))
 
 
 def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal["auto"] | None) -> Floats:

@@ -157,13 +157,13 @@ class MeansEncoder(GroupEncoder):
         )
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
-        if sample.moments.n_levels:
+        """Without any row: the prior of the covariates, and 0 for the target."""
+        if not sample.is_empty:
             return self._represent(sample)
-        n_outputs = len(output_positions(self.target_type_, self.n_targets_))
-        prior = whole.with_prior()[-1].copy()
-        prior[len(prior) - n_outputs :] = 0.0  # the overall mean of the target would be the row's own
-        first = 0 if self.shrinkage else len(prior) - n_outputs
-        return Vectors(np.empty((0, len(prior))), prior=prior, first_cross_fitted=first)
+        vector = whole.with_prior()[-1].copy()
+        n_covariates = len(vector) - len(output_positions(self.target_type_, self.n_targets_))
+        vector[n_covariates:] = 0.0
+        return whole.with_one_vector(vector, first_cross_fitted=0 if self.shrinkage else n_covariates)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """With ``leave_one_out``, training rows get the means of the covariates without the row itself."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sufrep.encoders._classical import ContrastEncoder, FisherEncoder, PermutationEncoder
-from sufrep.encoders._latent_state import LatentStateEncoder
-from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder
-from sufrep.encoders._low_rank import LowRankEncoder, SparseLowRankEncoder
-from sufrep.encoders._means import MeansEncoder
-from sufrep.encoders._mnl import MNLEncoder
+from sufrep._names import ENCODERS
 from sufrep.encoders._persistence import load_encoder
-from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.errors import UnknownMethodError
 
 if TYPE_CHECKING:
@@ -20,25 +15,10 @@ if TYPE_CHECKING:
     from sufrep.encoders._base import GroupEncoder
     from sufrep.encoders._inputs import Group
 
+# Class, and the parameters that the name of the method implies.
 METHODS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
-    "one_hot": (ContrastEncoder, {"coding": "one_hot"}),
-    "deviation": (ContrastEncoder, {"coding": "deviation"}),
-    "difference": (ContrastEncoder, {"coding": "difference"}),
-    "helmert": (ContrastEncoder, {"coding": "helmert"}),
-    "repeated_effect": (ContrastEncoder, {"coding": "repeated_effect"}),
-    "simple_effect": (ContrastEncoder, {"coding": "simple_effect"}),
-    "permutation": (PermutationEncoder, {}),
-    "multi_permutation": (PermutationEncoder, {"n_permutations": 4}),
-    "fisher": (FisherEncoder, {}),
-    "random_intercept": (RandomInterceptEncoder, {}),
-    "mixed_model": (MixedModelEncoder, {}),
-    "local_effect": (LocalEffectEncoder, {}),
-    "means": (MeansEncoder, {}),
-    "low_rank": (LowRankEncoder, {}),
-    "sparse_low_rank": (SparseLowRankEncoder, {}),
-    "mnl": (MNLEncoder, {}),
-    "latent_state": (LatentStateEncoder, {}),
-    "sufficient": (SufficientEncoder, {}),
+    method: (getattr(import_module(f"sufrep.encoders.{module}"), name), fixed)
+    for method, (module, name, fixed) in ENCODERS.items()
 }
 
 

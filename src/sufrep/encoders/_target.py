@@ -52,6 +52,11 @@ class Target:
         return [self.covariates[j].level for j in self.outputs]
 
     @property
+    def suffixes(self) -> list[str]:
+        """Ends of the names of the columns in `outputs`."""
+        return class_suffixes(self.kind, self.classes)
+
+    @property
     def outputs(self) -> list[int]:
         """Positions of the columns that are encoded: of two classes the second one is enough."""
         return output_positions(self.kind, len(self.covariates))
@@ -75,6 +80,15 @@ class Target:
 def output_positions(kind: str, n_columns: int) -> list[int]:
     """Positions of the target's columns that are encoded: of two classes the second one is enough."""
     return list(range(n_columns))[-1 if kind == "binary" else 0 :]
+
+
+def class_suffixes(kind: str, classes: Sequence[str | None]) -> list[str]:
+    """Ends of column names, one for each class that is encoded: its label if the target is multiclass.
+
+    That depends on the kind of target, not on the number of classes that these rows have: one more chunk may
+    add classes, and must not rename columns.
+    """
+    return [f"_{label}" if kind == "multiclass" else "" for label in classes]
 
 
 def read_target(y: Any, target_type: str) -> Target:

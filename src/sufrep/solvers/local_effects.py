@@ -19,6 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 from scipy.spatial.distance import cdist
 
+from sufrep._arrays import blocks
 from sufrep.solvers.regressions import Curve, fit_curve, rows_by_level
 
 if TYPE_CHECKING:
@@ -131,10 +132,15 @@ class LocalEffects:
         used = scores[:, self.kernel.used]
         for level, places in rows_by_level(codes[inside]):
             rows, own = inside[places], self._rows_of(level)
-            for start in range(0, len(rows), _BLOCK):
-                part = rows[start : start + _BLOCK]
+            for block in blocks(len(rows), _BLOCK):
+                part = rows[block]
                 found[part] = self.kernel.covariances(used[part], self.scores[own]) @ self.coefficients[own]
         return found
+
+    def nothing(self) -> LocalEffects:
+        """The same with a curve and effects of 0 everywhere."""
+        curve = replace(self.curve, origin=0.0, coefficients=np.zeros_like(self.curve.coefficients))
+        return replace(self, curve=curve, coefficients=np.zeros_like(self.coefficients))
 
     def _rows_of(self, level: int) -> slice:
         return slice(int(self.ends[level - 1]) if level else 0, int(self.ends[level]))
@@ -222,8 +228,6 @@ def find_level_kernel(
         500,000 pairs.
     """
     nothing = LevelKernel(0.0, np.empty(0), np.empty((0, scores.shape[1])), 1.0)
-    if not len(residuals):
-        return nothing
     variance = float(np.average(residuals**2, weights=weights))
     if not variance:
         return nothing

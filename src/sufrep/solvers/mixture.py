@@ -19,9 +19,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from sufrep._arrays import blocks
 
+if TYPE_CHECKING:
     from sufrep._arrays import Array, Codes, Floats
     from sufrep.solvers.experts import Experts, ExpertSums
     from sufrep.solvers.multinomial import RowBlocks
@@ -76,16 +76,18 @@ class Mixture:
 
     def posterior(self, rows: Floats, shares: Floats) -> Floats:
         """P(L=l | X=x, G=g) of rows whose levels have the given `shares`; (n, n_states)."""
-        joint = self.log_joint(rows, shares)
-        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+        return normalised(self.log_joint(rows, shares))
 
-    def log_density(self, rows: Floats, shares: Floats) -> Floats:
-        """Log P(X=x | G=g) of each row; (n,)."""
+    def log_density(self, rows: Floats, shares: Floats, target: Array | None = None) -> Floats:
+        """Log P(X=x | G=g), or log P(X=x, Y=y | G=g) if there is a target, of each row; (n,)."""
         factor = cho_factor(self.covariance, lower=True)
         centered = rows - self.center
         common = (centered * cho_solve(factor, centered.T).T).sum(axis=1) + rows.shape[1] * np.log(2 * np.pi)
         common += 2 * np.log(np.diag(factor[0])).sum()
-        return np.asarray(logsumexp(self.log_joint(rows, shares), axis=1) - common / 2)
+        joint = self.log_joint(rows, shares)
+        if target is not None and self.experts is not None:
+            joint = joint + self.experts.log_density(centered, target)
+        return np.asarray(logsumexp(joint, axis=1) - common / 2)
 
     def reordered(self, order: Codes) -> Mixture:
         """The same mixture with its states in another order."""
@@ -99,11 +101,15 @@ class Mixture:
         )
 
     def aligned(self, reference: Mixture) -> Mixture:
-        """The same mixture, its states matched to the nearest ones of a reference (Hungarian algorithm)."""
-        precision = cho_solve(cho_factor(reference.covariance), np.eye(len(reference.center)))
-        difference = (self.means + self.center)[:, None] - (reference.means + reference.center)
-        distance = np.einsum("abi,ij,abj->ab", difference, precision, difference)
-        return self.reordered(linear_sum_assignment(distance.T)[1])
+        """The same mixture, its states matched to those of a reference with the same levels.
+
+        The states are those whose shares in all levels are nearest in squares (Hungarian algorithm). Means
+        of covariates would not do: states may differ in the target only
+        (test_states_that_hide_from_the_covariates_keep_their_order).
+        """
+        agreement = self.shares.T @ reference.shares
+        size = (self.shares**2).sum(axis=0)[:, None] + (reference.shares**2).sum(axis=0)
+        return self.reordered(linear_sum_assignment((size - 2 * agreement).T)[1])
 
 
 def fit_mixture(
@@ -178,10 +184,15 @@ def fit_with_target(
     return fit_mixture(rows, codes, second, weights=weights, target=target, **options)
 
 
+def normalised(log: Floats) -> Floats:
+    """Probabilities that are proportional to exp(log) in each row; (n, n_states)."""
+    return np.asarray(np.exp(log - logsumexp(log, axis=1, keepdims=True)))
+
+
 def posteriors(mixture: Mixture, rows: RowBlocks | Floats, shares: Floats) -> Floats:
     """P(L | x, g) of rows whose levels have the given shares, computed in blocks; (n, n_states)."""
     result = np.empty_like(shares)
-    for part in _blocks(len(shares)):
+    for part in blocks(len(shares), _BLOCK):
         result[part] = mixture.posterior(rows[part], shares[part])
     return result
 
@@ -218,7 +229,7 @@ def _e_step(
     weight, total = np.zeros(n_states), np.zeros_like(mixture.means)
     level_state, log_likelihood = np.zeros((n_levels, n_states)), 0.0
     experts = None if mixture.experts is None else mixture.experts.empty_sums()
-    for part in _blocks(len(codes)):
+    for part in blocks(len(codes), _BLOCK):
         block = rows[part]
         centered = block - mixture.center
         joint = mixture.log_joint(block, mixture.shares[codes[part]])
@@ -289,13 +300,9 @@ def _criterion(
 def _scatter(rows: RowBlocks | Floats, weights: Floats | None, center: Floats) -> tuple[Floats, float]:
     """Σ w (x − center)(x − center)ᵀ over all rows, and the total weight."""
     scatter, total = np.zeros((rows.shape[1], rows.shape[1])), 0.0
-    for part in _blocks(len(rows)):
+    for part in blocks(len(rows), _BLOCK):
         centered = rows[part] - center
         weighted = centered if weights is None else centered * weights[part, None]
         scatter += weighted.T @ centered
         total += len(centered) if weights is None else float(weights[part].sum())
     return scatter, total
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    return (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))

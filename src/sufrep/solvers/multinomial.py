@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from sufrep._arrays import blocks
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -67,12 +69,13 @@ def fit_multinomial(
     penalty: float = 1.0,
     scale: Floats | None = None,
     weights: Floats | None = None,
-    start: MultinomialFit | None = None,
     tol: float | None = None,
     max_iter: int = 1000,
-    single_precision: bool | None = None,
 ) -> MultinomialFit:
     """Minimise Σ_i w_i·(−log softmax_{g_i}(a + B x_i)) + penalty/2 · Σ_{g,j} (B_gj · scale_j)².
+
+    If rows times levels exceed four million, most iterations are done on a copy of the rows in single
+    precision. The last ones use the original rows and meet ``tol`` in double precision.
 
     Parameters
     ----------
@@ -86,17 +89,13 @@ def fit_multinomial(
     scale : ndarray of shape (n_covariates,), optional
         Positive. The slopes penalised are those of covariates divided by ``scale``.
     weights : ndarray of shape (n,), optional
-    start : MultinomialFit, optional
-        Initial values, such as the fit for a similar penalty.
     tol : float, optional
         Stop when gᵀH⁻¹g, about twice the distance of the criterion from its minimum, is at most tol²·Σw.
-        The default is 1e-10; in single precision 1e-5, which usually leaves less than 1e-8 of the criterion.
+        The default is 1e-10; after single precision 1e-5, which usually leaves less than 1e-8 of the
+        criterion.
     max_iter : int
-    single_precision : bool, optional
-        Do most iterations on a copy of the rows in single precision. The last ones use the original rows and
-        meet ``tol`` in double precision. By default, if rows times levels exceed four million.
     """
-    single = len(rows) * n_levels > _LARGE if single_precision is None else single_precision
+    single = len(rows) * n_levels > _LARGE
     limit = (1e-5 if single else 1e-10) if tol is None else tol
     # A small product in multi-threaded BLAS takes up to a hundred times as long if another core is busy.
     # So each product gets one thread, and the blocks of rows are shared among threads.
@@ -108,7 +107,7 @@ def fit_multinomial(
         if not single:
             rows = rows[:]
         loss = _build_loss(rows, codes, n_levels, weights, scale, penalty, n_threads)
-        descent = _LBFGS(loss, start)
+        descent = _LBFGS(loss)
         if single:
             descent.run(loss.in_single_precision(), max(limit, 1e-5), max_iter)
         converged = descent.run(loss, limit, max_iter)
@@ -160,8 +159,7 @@ def _principal_axes(
 
 
 def _blocks(begin: int, end: int, width: int) -> Iterator[slice]:
-    size = max(64, _BLOCK // max(width, 1))
-    return (slice(low, min(low + size, end)) for low in range(begin, end, size))
+    return blocks(end, max(64, _BLOCK // max(width, 1)), begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +248,7 @@ class _Loss:
             sums = np.exp(powers, out=powers) @ right[-1]
             if sums.min() > 1e-15 and sums.max() < 1e15:
                 break
-            # The point is far from the previous one (test_a_start_far_away_does_not_overflow).
+            # The point is far from the previous one (test_a_point_far_away_does_not_overflow).
             left[:, -1] = -(left[:, :-1] @ right[:-1]).max(axis=1)
         self.previous[part] = np.log(sums) - left[:, -1]
         return part, left, powers, sums
@@ -265,16 +263,12 @@ class _LBFGS:
     instead would take twice as many steps.
     """
 
-    def __init__(self, loss: _Loss, start: MultinomialFit | None) -> None:
+    def __init__(self, loss: _Loss) -> None:
         self.pairs: list[tuple[Floats, Floats]] = []
         self.n_iter, weight = 0, loss.observed[:, -1:]
         means = loss.observed[:, :-1] / weight
         self.curvature = means, weight * loss.variance + loss.penalty, weight[:, 0]
         self.point = np.column_stack([np.zeros(means.shape), np.log(weight / weight.sum())])
-        if start is not None:
-            point = np.column_stack([start.slopes @ np.linalg.pinv(loss.lift).T, start.intercepts])
-            point[:, -1] += start.slopes @ loss.center
-            self.point = point - point.mean(axis=0)
 
     def run(self, loss: _Loss, tol: float, max_iter: int) -> bool:
         """Iterate until the gradient meets the tolerance; return whether it does."""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from sufrep._arrays import blocks
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -71,15 +73,18 @@ def fit_normal_scores(
     ranks : bool, default=True
         False keeps the shape of the distribution: scores are (x − mean) / standard deviation.
     """
-    fit = _fit_ranks if ranks else _fit_moments
-    maps = [fit(np.asarray(column, dtype=np.float64), weights) for column in columns]
+    maps = []
+    for column in columns:
+        knots, count = _distinct(np.asarray(column, dtype=np.float64), weights)
+        if len(knots) < 2:
+            maps.append((np.empty(0), np.empty(0)))
+        else:
+            maps.append((_rank_scores if ranks else _standard_scores)(knots, count))
     return NormalScores([knots for knots, _ in maps], [scores for _, scores in maps])
 
 
-def _fit_ranks(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    knots, count = _distinct(values, weights)
-    if len(knots) < 2:
-        return np.empty(0), np.empty(0)
+def _rank_scores(knots: Floats, count: Floats) -> tuple[Floats, Floats]:
+    """At most `_MOST_KNOTS` of the distinct values, and Φ⁻¹ of their mid-ranks."""
     mid_rank = np.cumsum(count) - count / 2
     scores = np.asarray(ndtri(mid_rank / count.sum()))
     if len(knots) > _MOST_KNOTS:
@@ -90,10 +95,8 @@ def _fit_ranks(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     return knots, scores
 
 
-def _fit_moments(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    knots, count = _distinct(values, weights)
-    if len(knots) < 2:
-        return np.empty(0), np.empty(0)
+def _standard_scores(knots: Floats, count: Floats) -> tuple[Floats, Floats]:
+    """The smallest and the largest value, and their distances from the mean in standard deviations."""
     mean = np.average(knots, weights=count)
     deviation = np.sqrt(np.average((knots - mean) ** 2, weights=count))
     ends = knots[[0, -1]]
@@ -133,7 +136,7 @@ class Curve:
     def predict(self, scores: Floats) -> Floats:
         """Expected target of rows; (n,)."""
         predicted = np.empty(len(scores))
-        for part in _blocks(len(scores)):
+        for part in blocks(len(scores), _BLOCK):
             predicted[part] = hinge_basis(scores[part], self.knots) @ self.coefficients
         return predicted + self.origin
 
@@ -163,7 +166,7 @@ def fit_curve(
     origin = float(np.average(y, weights=weights))
     n_basis = (1 + len(knots)) * scores.shape[1] + 1
     gram, cross = np.zeros((n_basis, n_basis)), np.zeros(n_basis)
-    for part in _blocks(len(y)):
+    for part in blocks(len(y), _BLOCK):
         basis = hinge_basis(scores[part], knots)
         weighted = basis if weights is None else basis * weights[part, None]
         gram += weighted.T @ basis
@@ -171,10 +174,6 @@ def fit_curve(
     ridge = np.full(n_basis, _PENALTY)
     ridge[0] = 1e-9
     return Curve(origin, knots, np.linalg.solve(gram + np.diag(ridge), cross))
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    yield from (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
 
 
 # Coefficients that differ by group

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sufrep._accumulate import ratio
+from sufrep._arrays import blocks
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
@@ -83,8 +84,7 @@ class MeansPrior:
         """
         values = np.empty_like(mean)
         between, identity = self.between, np.eye(mean.shape[1])
-        for start in range(0, len(mean), _BLOCK):
-            part = slice(start, start + _BLOCK)
+        for part in blocks(len(mean), _BLOCK):
             count = observed[part]
             present = count > 0
             both = present[:, :, None] & present[:, None, :]

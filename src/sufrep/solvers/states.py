@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +11,15 @@ from threadpoolctl import threadpool_limits
 
 from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels
-from sufrep.solvers.mixture import Mixture, fit_mixture
+from sufrep.solvers.experts import first_class_experts, first_linear_experts
+from sufrep.solvers.mixture import Mixture, fit_mixture, fit_with_target
 from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Codes, Floats
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep.solvers.experts import ClassExperts, LinearExperts
 
 # Candidates for the number of states; the neighbours of the best one are tried as well.
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
@@ -48,17 +50,47 @@ class MixtureRows:
     n_levels : int
     weights : ndarray, shape (n,), or None
         Frequency weights.
+    target : ndarray, shape (n,), or None
+        The target, where the mixture has experts: numbers, or codes of classes.
+    n_classes : int
+        Number of classes; 0 if the target is numbers.
     """
 
     rows: Floats
     codes: Codes
     n_levels: int
     weights: Floats | None = None
+    target: Array | None = None
+    n_classes: int = 0
 
     def take(self, chosen: Codes) -> MixtureRows:
         """A subset of the rows, by position."""
-        weights = None if self.weights is None else self.weights[chosen]
-        return MixtureRows(self.rows[chosen], self.codes[chosen], self.n_levels, weights)
+        return replace(
+            self,
+            rows=self.rows[chosen],
+            codes=self.codes[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
+            target=None if self.target is None else self.target[chosen],
+        )
+
+    def with_target(self) -> Floats:
+        """The covariates and, if there is a target, its columns, each scaled like the covariates."""
+        if self.target is None:
+            return self.rows
+        if self.n_classes:
+            # One indicator less than there are classes: all of them would add up to 1.
+            return np.column_stack([self.rows, *(self.target == c for c in range(1, self.n_classes))])
+        deviation = self.target - np.average(self.target, weights=self.weights)
+        spread = np.sqrt(np.average(np.square(deviation), weights=self.weights))
+        return np.column_stack([self.rows, deviation / spread if spread > 0 else deviation])
+
+    def first_experts(self, center: Floats, n_states: int) -> LinearExperts | ClassExperts | None:
+        """Initial experts, the same for all states; None without a target."""
+        if self.target is None:
+            return None
+        if self.n_classes:
+            return first_class_experts(self.target, self.n_classes, n_states, self.weights)
+        return first_linear_experts(self.rows - center, self.target, n_states, self.weights)
 
     def canonical(self) -> MixtureRows:
         """The same rows in a canonical order, equal rows of a level merged, levels numbered by their rows.
@@ -66,7 +98,8 @@ class MixtureRows:
         Random draws from the result depend on neither the order of the rows nor the names of the levels, and
         a row of weight 2 counts as two rows.
         """
-        distinct, place = np.unique(self.rows, axis=0, return_inverse=True)
+        whole = self.rows if self.target is None else np.column_stack([self.rows, self.target])
+        distinct, place = np.unique(whole, axis=0, return_inverse=True)
         pairs = np.column_stack([self.codes, place.reshape(-1)])
         (codes, places), index = (found.T for found in np.unique(pairs, axis=0, return_inverse=True))
         weights = np.bincount(index.reshape(-1), self.weights).astype(np.float64)
@@ -76,41 +109,52 @@ class MixtureRows:
         by_rows = sorted(range(len(rows_of)), key=lambda level: (rows_of[level], weights_of[level]))
         number = np.repeat(np.argsort(by_rows), [len(part) for part in rows_of])
         order = np.lexsort((number, places))
-        return MixtureRows(distinct[places[order]], number[order], len(rows_of), weights[order])
+        ordered = distinct[places[order]]
+        target = None if self.target is None else ordered[:, -1].astype(self.target.dtype)
+        return MixtureRows(
+            ordered[:, : self.rows.shape[1]],
+            number[order],
+            len(rows_of),
+            weights[order],
+            target,
+            self.n_classes,
+        )
 
 
 def start_mixture(sample: MixtureRows, n_states: int, seed: int) -> Mixture:
     """Initial mixture from k-means on the shrunken level means, whitened by the covariance within levels.
 
-    With fewer than two levels per state, the rows are clustered instead. The result depends on neither the
-    names of the levels nor the order of the rows.
+    The target is one of the columns if there is one: states that differ in the target only would be missed
+    otherwise. With fewer than two levels per state, the rows are clustered instead. The result depends on
+    neither the names of the levels nor the order of the rows.
     """
-    p = sample.rows.shape[1]
+    p, rows = sample.rows.shape[1], sample.with_target()
     moments = GroupMoments.from_columns(
         sample.codes,
-        sample.rows.T,
+        rows.T,
         as_levels(range(sample.n_levels)),
-        covariates=[f"x{j}" for j in range(p)],
+        covariates=[f"x{j}" for j in range(rows.shape[1])],
         weights=sample.weights,
     )
     prior = estimate_means_prior(moments)
     values = shrink_means(moments, prior)
     within = prior.within * np.outer(prior.scale, prior.scale)
-    whiten = _whitening(within)
+    whiten = _inverse_root(within)
     points, weights = values, moments.weight
     if moments.n_levels < 2 * n_states:
-        points, weights = _distinct_rows(sample, seed)
+        points, weights = _distinct_rows(rows, sample.weights, seed)
     centers = _cluster_centers(points @ whiten, weights, n_states, seed)
     nearest = np.zeros(sample.n_levels, dtype=np.int64)
     distances = ((values @ whiten)[:, None, :] - centers) ** 2
     nearest[moments.levels.astype(np.int64)] = distances.sum(axis=2).argmin(axis=1)
     shares = np.full((sample.n_levels, n_states), _SMOOTHING / n_states)
     shares[np.arange(sample.n_levels), nearest] += 1 - _SMOOTHING
-    means = np.zeros((n_states, p))
-    means[: len(centers)] = centers @ np.linalg.pinv(whiten) - prior.center
-    covariance = within + 1e-3 * np.eye(p)
+    means, center = np.zeros((n_states, p)), prior.center[:p]
+    means[: len(centers)] = (centers @ np.linalg.pinv(whiten))[:, :p] - center
+    covariance = within[:p, :p] + 1e-3 * np.eye(p)
     equal = np.full(n_states, 1 / n_states)
-    return Mixture(prior.center, means, covariance, shares, equal, None, np.empty(0), converged=False)
+    experts: Any = sample.first_experts(center, n_states)
+    return Mixture(center, means, covariance, shares, equal, experts, np.empty(0), converged=False)
 
 
 def _cluster_centers(points: Floats, weights: Floats, n_states: int, seed: int) -> Floats:
@@ -128,14 +172,14 @@ def _cluster_centers(points: Floats, weights: Floats, n_states: int, seed: int) 
     return np.asarray(found.cluster_centers_)
 
 
-def _distinct_rows(sample: MixtureRows, seed: int) -> tuple[Floats, Floats]:
+def _distinct_rows(rows: Floats, weights: Floats | None, seed: int) -> tuple[Floats, Floats]:
     """Distinct rows and their weights, or a random subset if there are many."""
-    rows, index = np.unique(sample.rows, axis=0, return_inverse=True)
-    weights = np.bincount(index.reshape(-1), sample.weights).astype(np.float64)
-    if len(rows) <= _MOST_START_ROWS:
-        return rows, weights
-    chosen = np.sort(np.random.default_rng(seed).choice(len(rows), _MOST_START_ROWS, replace=False))
-    return rows[chosen], weights[chosen]
+    distinct, index = np.unique(rows, axis=0, return_inverse=True)
+    total = np.bincount(index.reshape(-1), weights).astype(np.float64)
+    if len(distinct) <= _MOST_START_ROWS:
+        return distinct, total
+    chosen = np.sort(np.random.default_rng(seed).choice(len(distinct), _MOST_START_ROWS, replace=False))
+    return distinct[chosen], total[chosen]
 
 
 def best_of_starts(
@@ -150,14 +194,19 @@ def best_of_starts(
 ) -> Mixture:
     """Run ten EM iterations from each start and the best start to convergence; most common state first."""
     starts = [start_mixture(sample, n_states, seed + number) for number in range(n_starts)]
-    options: dict[str, Any] = {"weights": sample.weights, "concentration": concentration}
+    options: dict[str, Any] = {
+        "weights": sample.weights,
+        "target": sample.target,
+        "concentration": concentration,
+    }
     if len(starts) > 1:
         short = [
             fit_mixture(sample.rows, sample.codes, start, **options, max_iter=10, tol=0.0) for start in starts
         ]
         # Starts that differ only by rounding tie, and the first of them is used.
         starts = [max(short, key=lambda mixture: round(mixture.objective[-1], _DIGITS))]
-    found = fit_mixture(sample.rows, sample.codes, starts[0], **options, max_iter=max_iter, tol=tol)
+    fit = fit_mixture if sample.target is None else fit_with_target
+    found = fit(sample.rows, sample.codes, starts[0], **options, max_iter=max_iter, tol=tol)
     return found.reordered(_most_common_first(found))
 
 
@@ -177,8 +226,9 @@ def choose_n_states(
 ) -> tuple[int, dict[int, float]]:
     """Number of states, at most `max_states`, with the highest held-out log-likelihood given the levels.
 
-    Ties go to the larger number, because too few states cost much and too many cost little. A candidate ties
-    with the best if it is worse by less than one standard error of the paired differences.
+    It is the likelihood of the covariates and, if there is one, of the target. Ties go to the larger number,
+    because too few states cost much and too many cost little. A candidate ties with the best if it is worse
+    by less than one standard error of the paired differences.
 
     Returns
     -------
@@ -231,7 +281,9 @@ def _held_out_log_density(
             max_iter=100,
             tol=1e-4,
         )
-        found.append(mixture.log_density(sample.rows[test], mixture.shares[sample.codes[test]]))
+        held_out = sample.take(test)
+        shares = mixture.shares[held_out.codes]
+        found.append(mixture.log_density(held_out.rows, shares, held_out.target))
     return np.concatenate(found)
 
 
@@ -242,7 +294,7 @@ def _paired_difference(differences: Floats, weights: Floats) -> tuple[float, flo
     return float(mean), float(np.sqrt(variance / weights.sum()))
 
 
-def _whitening(within: Floats) -> Floats:
+def _inverse_root(within: Floats) -> Floats:
     """The symmetric square root of W⁻¹, which does not depend on the signs of the eigenvectors."""
     values, vectors = np.linalg.eigh(within)
     # The lower bound matters where rows do not vary within levels

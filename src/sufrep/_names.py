@@ -1,0 +1,115 @@
+"""The names by which users choose encoders, models, scores, setups and data sets.
+
+Nothing is imported here, so the command line can refuse an unknown name at once
+(test_help_and_usage_errors_load_only_the_command_line). The registry of encoders is built from `ENCODERS`.
+The other registries stand next to what they list, and tests/test_names.py compares their names with these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+if TYPE_CHECKING:
+    from typing import Any
+
+# Module in sufrep.encoders, class, and the parameters that the name of the method implies.
+ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "one_hot": ("_classical", "ContrastEncoder", {"coding": "one_hot"}),
+    "deviation": ("_classical", "ContrastEncoder", {"coding": "deviation"}),
+    "difference": ("_classical", "ContrastEncoder", {"coding": "difference"}),
+    "helmert": ("_classical", "ContrastEncoder", {"coding": "helmert"}),
+    "repeated_effect": ("_classical", "ContrastEncoder", {"coding": "repeated_effect"}),
+    "simple_effect": ("_classical", "ContrastEncoder", {"coding": "simple_effect"}),
+    "permutation": ("_classical", "PermutationEncoder", {}),
+    "multi_permutation": ("_classical", "PermutationEncoder", {"n_permutations": 4}),
+    "fisher": ("_classical", "FisherEncoder", {}),
+    "random_intercept": ("_level_models", "RandomInterceptEncoder", {}),
+    "mixed_model": ("_level_models", "MixedModelEncoder", {}),
+    "local_effect": ("_level_models", "LocalEffectEncoder", {}),
+    "means": ("_means", "MeansEncoder", {}),
+    "low_rank": ("_low_rank", "LowRankEncoder", {}),
+    "sparse_low_rank": ("_low_rank", "SparseLowRankEncoder", {}),
+    "mnl": ("_mnl", "MNLEncoder", {}),
+    "latent_state": ("_latent_state", "LatentStateEncoder", {}),
+    "sufficient": ("_sufficient", "SufficientEncoder", {}),
+}
+
+# What a comparison has next to them: leaving the column out, and scikit-learn's encoder.
+DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
+COMPARED_METHODS = (*ENCODERS, TARGET_ENCODER, DROP)
+COMPARISON_MODELS = ("forest", "xgboost", "boosting", "linear")
+
+Setup: TypeAlias = Literal["global_linear", "latent_linear", "piecewise_linear"]
+SETUPS: tuple[Setup, ...] = get_args(Setup)
+DATASET_NAMES = (
+    "pakistan",
+    "ames",
+    "ames_full",
+    "king_county",
+    "orange_juice",
+    "county_murders",
+    "insteval",
+    "nycflights",
+)
+
+# The scorers of scikit-learn, for the command line; in Python, those of the installed version count.
+SCORERS = (
+    "accuracy",
+    "adjusted_mutual_info_score",
+    "adjusted_rand_score",
+    "average_precision",
+    "balanced_accuracy",
+    "completeness_score",
+    "d2_absolute_error_score",
+    "d2_brier_score",
+    "d2_log_loss_score",
+    "explained_variance",
+    "f1",
+    "f1_macro",
+    "f1_micro",
+    "f1_samples",
+    "f1_weighted",
+    "fowlkes_mallows_score",
+    "homogeneity_score",
+    "jaccard",
+    "jaccard_macro",
+    "jaccard_micro",
+    "jaccard_samples",
+    "jaccard_weighted",
+    "matthews_corrcoef",
+    "mutual_info_score",
+    "neg_brier_score",
+    "neg_log_loss",
+    "neg_max_error",
+    "neg_mean_absolute_error",
+    "neg_mean_absolute_percentage_error",
+    "neg_mean_gamma_deviance",
+    "neg_mean_poisson_deviance",
+    "neg_mean_squared_error",
+    "neg_mean_squared_log_error",
+    "neg_median_absolute_error",
+    "neg_negative_likelihood_ratio",
+    "neg_root_mean_squared_error",
+    "neg_root_mean_squared_log_error",
+    "normalized_mutual_info_score",
+    "positive_likelihood_ratio",
+    "precision",
+    "precision_macro",
+    "precision_micro",
+    "precision_samples",
+    "precision_weighted",
+    "r2",
+    "rand_score",
+    "recall",
+    "recall_macro",
+    "recall_micro",
+    "recall_samples",
+    "recall_weighted",
+    "roc_auc",
+    "roc_auc_ovo",
+    "roc_auc_ovo_weighted",
+    "roc_auc_ovr",
+    "roc_auc_ovr_weighted",
+    "top_k_accuracy",
+    "v_measure_score",
+)
