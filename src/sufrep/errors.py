@@ -462,6 +462,23 @@ class TableColumnError(SufrepError, ValueError):
         super().__init__(f"{where!r} has no column {', '.join(map(repr, missing))}.\nHint: {hint}")
 
 
+class ReadingMismatchError(SufrepError, ValueError):
+    """A table would be read differently from the one that an encoder was fitted on."""
+
+    def __init__(
+        self,
+        where: str,
+        column: str,
+        found: str,
+        expected: str,
+        hint: str = "write it as that table was written, or fit the encoder again on a table like this one.",
+    ) -> None:
+        super().__init__(
+            f"Column {column!r} of {where!r} {found}. The table that the encoder was fitted on has {expected}"
+            f" there.\nHint: {hint}"
+        )
+
+
 class FileEndingError(SufrepError, ValueError):
     """The ending of a file name does not stand for a supported format."""
 

@@ -149,7 +149,8 @@ class OutputColumn:
     def name(self, layout: Layout, names: Sequence[str]) -> str:
         """Return its name, given the names of the columns of X."""
         described = "" if self.covariate is None else self.covariate.name(names)
-        return f"{layout.group_names(names)[self.group]}_{self.text}{described}"
+        group = ":".join(names[position] for position in layout.groups[self.group])
+        return f"{group}_{self.text}{described}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
