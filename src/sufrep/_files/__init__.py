@@ -12,12 +12,11 @@
 from __future__ import annotations
 
 from sufrep._files._sources import TableSource, open_table, table_file
-from sufrep._files._writing import TableWriter, check_path, check_writable, write_table
+from sufrep._files._writing import TableWriter, check_writable, write_table
 
 __all__ = [
     "TableSource",
     "TableWriter",
-    "check_path",
     "check_writable",
     "open_table",
     "table_file",

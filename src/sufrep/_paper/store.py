@@ -17,9 +17,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sufrep._atomic import replace_file
+from sufrep._atomic import explained, replace_file
 from sufrep._paper.plan import EmpiricalTrial, SimulationTrial
-from sufrep.errors import NotWritableError, StoreError
+from sufrep.errors import StoreError
 
 try:
     import fcntl
@@ -200,11 +200,9 @@ def export_all(folder: Path, out: Path) -> list[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file completely or not at all."""
-    try:
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise NotWritableError(path, f"{error.strerror or error}.", _WRITABLE) from error
+    replace_file(path, text.encode())
 
 
 _WRITABLE = "name a writable folder on a disk with free space."

@@ -206,8 +206,8 @@ def _check_names(methods: list[str], models: list[str], scoring: str | None) -> 
 
 def _check_paths(html: Path | None, save: Path | None) -> None:
     """Raise for files that cannot be written, before the long computation."""
+    from sufrep._atomic import check_path
     from sufrep._charts import load_altair, require_renderer
-    from sufrep._files import check_path
 
     if html is not None:
         load_altair()

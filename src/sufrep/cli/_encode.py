@@ -131,7 +131,8 @@ def encode(
     roles = ColumnRoles.from_options(group, target, covariates, drop)
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
-    from sufrep._files import check_path, check_writable, open_table, table_file, write_table
+    from sufrep._atomic import check_path
+    from sufrep._files import check_writable, open_table, table_file, write_table
 
     check_outputs([table_file(table)], {"--out": out, "--save": save})
     parameters: dict[str, Any] = {
