@@ -500,6 +500,22 @@ def listed(names: Sequence[str], limit: int = 10, *, quote: bool = True) -> str:
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
 
 
+# Control characters, marks that change the direction of text, line and paragraph separators, and half
+# characters (bytes of file names that are not UTF-8).
+UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def shown(text: str) -> str:
+    r"""Text from files, names and messages as a terminal may show it: nothing in it controls the terminal.
+
+    Line ends stay, because messages have several lines.
+
+    >>> print(shown("price\x1b[31m"))
+    price\x1b[31m
+    """
+    return UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def _closest(missing: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """The most similar of the names, for each missing name that has one."""
     near = {name: get_close_matches(name, names, n=1) for name in missing}

@@ -304,7 +304,7 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(sufrep, store, tmp_pat
     result = sufrep(f"paper {command} --store {store} --out {tmp_path / 'file' / 'out'}")
     assert result.code == 1
     assert f"Cannot write '{tmp_path / 'file' / 'out'}" in result.err
-    assert "\nHint: name a" in result.err
+    assert "\nHint: " in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -11,14 +11,18 @@
 
 from __future__ import annotations
 
-from sufrep._files._sources import TableSource, open_table, table_file
+from sufrep._files._kinds import KINDS, is_replaceable, table_kind
+from sufrep._files._sources import TableSource, open_table, table_files
 from sufrep._files._writing import TableWriter, check_writable, write_table
 
 __all__ = [
+    "KINDS",
     "TableSource",
     "TableWriter",
     "check_writable",
+    "is_replaceable",
     "open_table",
-    "table_file",
+    "table_files",
+    "table_kind",
     "write_table",
 ]

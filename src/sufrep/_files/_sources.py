@@ -32,6 +32,7 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 DATABASES = ("duckdb", "sqlite")
+_SIDECARS = {"duckdb": (".wal", ".tmp"), "sqlite": ("-wal", "-shm", "-journal")}
 # The zero after the point of a whole number, and the sign of -0.0.
 _ZEROS = r"^-(0)\.0$|\.0$"
 # Rows in memory at a time while a sample is drawn.
@@ -139,9 +140,10 @@ def open_table(source: str | Path, *, text: Sequence[str] = (), drop: Sequence[s
     return TableSource(where, names, scan.n_rows, scan.notes, code, rows, scan.copy)
 
 
-def table_file(source: str) -> Path:
-    """The file of a table, which may be a database; it need not exist."""
-    return Path(_parts(source)[1])
+def table_files(source: str) -> list[Path]:
+    """The file of a table, and the files in which a database keeps its latest changes; none need exist."""
+    kind, name, _ = _parts(source)
+    return [Path(name + ending) for ending in ("", *_SIDECARS.get(kind, ()))]
 
 
 def as_text(name: str, dtype: pl.DataType) -> pl.Expr:
