@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -259,7 +261,8 @@ def _reading(where: str) -> Iterator[None]:
     import polars as pl
 
     # A panic of polars is not an Exception (test_a_panic_of_polars_is_an_error_of_ours).
-    broken: Any = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError)
+    polars_errors = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+    broken: Any = (*polars_errors, OSError, EOFError, zlib.error, csv.Error, UnicodeError)
     try:
         yield
     except SufrepError:
