@@ -109,6 +109,17 @@ class MissingDependencyError(SufrepError, ImportError):
         )
 
 
+class MissingLibraryError(SufrepError, ImportError):
+    """A frame of a library is requested that is not installed."""
+
+    def __init__(self, library: str, installed: Sequence[str]) -> None:
+        others = "".join(f", or use library={name!r}" for name in installed[:1])
+        super().__init__(
+            f"library={library!r} needs the package {library!r}, which is not installed.\n"
+            f"Hint: pip install {library}{others}."
+        )
+
+
 class MissingPandasError(SufrepError, ImportError):
     """Pandas is needed but not installed; no extra of this package installs it."""
 
@@ -274,7 +285,8 @@ class InfiniteValueError(SufrepError, ValueError):
 
     def __init__(self, column: str, n_infinite: int, first_row: int) -> None:
         super().__init__(
-            f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}.\n"
+            f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}. "
+            "Numbers that are too large for a float count as infinite.\n"
             "Hint: replace them by nulls (NaN), which are skipped, or clip them."
         )
 
