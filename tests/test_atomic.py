@@ -216,6 +216,15 @@ def test_nobody_can_read_the_unfinished_file(tmp_path, monkeypatch):
     assert modes == [0o700]
 
 
+def test_links_that_somebody_planted_next_to_the_output_are_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("old")
+    for name in ("out.part", ".out.part", "out.tmp"):
+        (tmp_path / name).symlink_to(victim)
+    replace_file(tmp_path / "out", b"new")
+    assert victim.read_text() == "old"
+
+
 def test_a_circle_of_links_is_reported(tmp_path):
     (tmp_path / "out").symlink_to("out")
     with pytest.raises(NotWritableError, match="Too many levels of symbolic links"):

@@ -192,19 +192,20 @@ def test_two_outputs_are_never_one_file(sufrep, folder, other):
     assert "is also the file of --out" in result.err
 
 
+QUICK = "--methods drop --models linear --folds 2 --jobs 1"
 COMMANDS = {
     "encode --save": "encode d.csv --group g --method means --save notes",
     "encode --out": "encode d.csv --group g --method means --out notes.csv",
     "apply": "apply e.sufrep d.csv --out notes.csv",
-    "compare --html": "compare d.csv --group g --target y --methods drop --models linear --folds 2 --html notes",
-    "compare --save": "compare d.csv --group g --target y --methods drop --models linear --folds 2 --save notes",
+    "compare --html": f"compare d.csv --group g --target y {QUICK} --html notes",
+    "compare --save": f"compare d.csv --group g --target y {QUICK} --save notes",
     "demo": "demo --html notes",
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_of_another_kind_needs_force(sufrep, folder, command):
-    (folder / "notes").rename(folder / "notes.csv") if "csv" in COMMANDS[command].split()[-1] else None
+    (folder / "notes").rename(COMMANDS[command].split()[-1])
     before = contents(folder)
     result = sufrep(COMMANDS[command])
     assert (result.code, result.out) == (2, "")
@@ -221,13 +222,8 @@ def test_force_replaces_a_file_of_any_kind_and_no_force_is_needed_for_the_same_k
 
 
 def test_a_hyphen_prints_the_table_and_nothing_else(folder):
-    command = [
-        sys.executable,
-        "-m",
-        "sufrep.cli",
-        *["encode", "d.csv", "--group", "g", "--method", "means", "--out", "-"],
-    ]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = f"{sys.executable} -m sufrep.cli encode d.csv --group g --method means --out -"
+    result = subprocess.run(command.split(), capture_output=True, text=True, check=True)
     assert result.stdout.startswith("g,x,y,g_mean_x,g_mean_y\na,1.0,")
     assert len(result.stdout.splitlines()) == 5
     assert result.stderr.startswith("g: 2 level(s) in 4 row(s)\n")
@@ -276,7 +272,7 @@ def odd(tmp_path) -> Path:
 def test_names_and_levels_cannot_control_the_terminal(sufrep, odd, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     encoder = f"{tmp_path}/{ODD}.sufrep"
-    tested = ["--methods", "drop", "--models", "linear", "--folds", "2", "--jobs", "1"]
+    tested = QUICK.split()
     commands = {
         "encode": ["encode", odd, "--group", ODD, "--method", "means", "--save", encoder],
         "describe": ["describe", encoder],
@@ -314,7 +310,7 @@ def test_markup_in_names_is_shown_as_it_is(sufrep, tmp_path):
     names = ["[bold]g[/bold]", "[red]x", "y"]
     rows = [[level, float(j), 2.0 * j] for j, level in enumerate("abab" * 5)]
     pl.DataFrame(rows, schema=names, orient="row").write_csv(tmp_path / "t.csv")
-    options = ["--methods", "drop", "--models", "linear", "--folds", "2", "--jobs", "1"]
+    options = QUICK.split()
     result = sufrep(join(["compare", f"{tmp_path}/t.csv", "--target", "y", "--group", names[0], *options]))
     assert "[bold]g[/bold]" in result.out
 

@@ -90,5 +90,5 @@ def test_the_ending_tells_the_kind_of_a_table(name, kind):
 
 
 def test_an_unknown_ending_is_refused(tmp_path):
-    with pytest.raises(FileEndingError, match="out.xlsx' is none of .csv"):
+    with pytest.raises(FileEndingError, match=r"out.xlsx' is none of .csv"):
         table_kind(tmp_path / "out.xlsx")
