@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from sufrep._files._kinds import KINDS, is_replaceable, table_kind
 from sufrep._files._sources import TableSource, open_table, table_files
-from sufrep._files._writing import TableWriter, check_writable, write_table
+from sufrep._files._writing import TableWriter, write_table
 
 __all__ = [
     "KINDS",
     "TableSource",
     "TableWriter",
-    "check_writable",
     "is_replaceable",
     "open_table",
     "table_files",
