@@ -14,7 +14,7 @@ from __future__ import annotations
 from sufrep._files._kinds import KINDS, is_replaceable, table_kind
 from sufrep._files._reading import ColumnReading, TableReading
 from sufrep._files._sources import TableSource, open_table, table_files
-from sufrep._files._writing import TableWriter, check_writable, write_table
+from sufrep._files._writing import TableWriter, write_table
 
 __all__ = [
     "KINDS",
@@ -22,7 +22,6 @@ __all__ = [
     "TableReading",
     "TableSource",
     "TableWriter",
-    "check_writable",
     "is_replaceable",
     "open_table",
     "table_files",

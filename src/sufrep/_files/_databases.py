@@ -52,8 +52,11 @@ def scan_database(kind: str, path: Path, table: str, text: Sequence[str]) -> Sca
 
 def _check_kind(kind: str, path: Path) -> None:
     """Raise if the file is a database of the other kind."""
-    with path.open("rb") as file:
-        head = file.read(16)
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise _unreadable(f"{kind}:{path}", error) from error
     found = "sqlite" if head.startswith(b"SQLite format 3") else "duckdb" if head[8:12] == b"DUCK" else kind
     if found != kind:
         what = f"is a database of the other kind, {found}."

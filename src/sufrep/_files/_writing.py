@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sufrep._atomic import check_path, find_destination, replacing
+from sufrep._atomic import find_destination, replacing
 from sufrep.errors import FileEndingError, NotWritableError
 
 if TYPE_CHECKING:
@@ -19,12 +19,6 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".feather", ".arrow", ".ipc")
 WRITTEN = (*_SEPARATORS, *_PARQUET, *_ARROW)
-
-
-def check_writable(path: str | Path) -> None:
-    """Raise if a table cannot be written to ``path``, so that a long computation need not be lost."""
-    written_ending(path)
-    check_path(path)
 
 
 def written_ending(path: str | Path) -> str:
