@@ -464,7 +464,7 @@ def test_a_stopped_run_leaves_the_old_report_unchanged_and_no_new_one(tmp_path, 
     (folder / "report.html").write_text("old")
     marker = tmp_path / "reached"
     options = "--target price --group zipcode --models linear --jobs 1 --methods means --folds 2"
-    options += f" --html {folder}/report.html"
+    options += f" --force --html {folder}/report.html"
     command = f"compare {tmp_path}/houses.csv {options}".split()
     process = subprocess.Popen(
         [sys.executable, "-c", STOPPED, moment, str(marker), *command],

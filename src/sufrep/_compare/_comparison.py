@@ -297,7 +297,8 @@ def _check_whole(parameter: str, value: object, least: int) -> None:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN, which JSON does not have, by None."""
+    """Replace NaN and infinity, which JSON does not have, by None."""
     return {
-        key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
     }
