@@ -17,7 +17,7 @@ import numpy as np
 
 from sufrep._paper.models import NATIVE_MODELS
 from sufrep._paper.plan import BENCHMARK_DATASETS, REFERENCES
-from sufrep._statistics import paired_p_values, student_interval
+from sufrep._statistics import paired_p_values, rounding_error, student_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -200,7 +200,7 @@ def empirical_improvements(records: Sequence[Record], n_folds: int) -> list[Empi
             mse, one_hot = _paired(ours, by_method.get(BASELINE, {}))
             if not len(mse):
                 continue
-            plain, corrected = paired_p_values(one_hot - mse, n_folds)
+            plain, corrected = paired_p_values(one_hot - mse, n_folds, rounding_error(one_hot, mse))
             paper = published.get((model, dataset, method.removesuffix(BUG_SUFFIX)), {})
             found.append(
                 EmpiricalImprovement(

@@ -288,8 +288,9 @@ def _print(found: Comparison) -> None:
 
 
 def _improvement(found: Comparison, item: Any) -> tuple[str, str, str]:
+    from sufrep._statistics import p_value_text
+
     text = found.plan.scoring.improvement_text
     better = "" if isnan(item.improvement) else text(item.improvement)
     interval = "" if isnan(item.low) else f"{text(item.low)} to {text(item.high)}"
-    p = "" if isnan(item.p_adjusted) else "< 0.001" if item.p_adjusted < 0.001 else f"{item.p_adjusted:.3f}"
-    return better, interval, p
+    return better, interval, "no test" if item.no_test else p_value_text(item.p_adjusted)
