@@ -2,15 +2,15 @@
 
     python examples/size_and_power.py
 
-prints the tables of docs/compare.md and appends their rows to results/size_and_power/rates.csv. Tables have 25
-levels and 4 covariates; the target is standard normal noise plus an effect of each level, which is normal with
-the given standard deviation, and classes are its sign. Five methods are compared with one-hot columns, with
+prints rates and appends them to results/size_and_power/rates.csv; docs/compare.md quotes them. Tables have 25
+levels and 4 covariates. The target is standard normal noise plus an effect of each level, which is normal
+with the given standard deviation; classes are its sign. Five methods are compared with one-hot columns, with
 the model "linear". Gains of all folds are kept in a file, so that a run that was stopped goes on.
 
-An effect of 0 is pure noise. Methods are still not equal then: one-hot columns fit the noise of every level, so
-that their squared error and log loss are truly higher. A test that finds this is right. The size of the test is
-therefore measured on gains minus their expectation, which is the mean over all tables. "As it is" are the
-gains themselves; on noise, that is a size for the accuracy only.
+An effect of 0 is pure noise. Methods are still not equal then: one-hot columns fit the noise of every level,
+so their squared error and log loss are truly higher, and a test that finds this is right. The size of the
+test is therefore measured on "centred" gains, which are gains minus their expectation, the mean over all
+tables. "As it is" are the gains themselves; on noise, that is a size for the accuracy only.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from joblib import Parallel, delayed
+from scipy import stats
 from sklearn.base import clone
 
 from sufrep._compare._data import make_splits, read_data
 from sufrep._compare._run import encode_split, make_method, make_scoring, read_split
 from sufrep._models import make_models
-from sufrep._statistics import holm, paired_p_values, rounding_error, why_no_test
+from sufrep._statistics import holm, paired_p_values, rounding_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,36 +52,25 @@ EFFECTS: tuple[Setting, ...] = tuple(
 )
 SIGNIFICANCE = 0.05
 RATES = Path("results/size_and_power/rates.csv")
-FIELDS = (
-    "rows",
-    "effect",
-    "folds",
-    "loss",
-    "test",
-    "gains",
-    "first_seed",
-    "tables",
-    "tested",
-    "any",
-    "winner",
-)
+SETTING, SHARES = ("rows", "effect", "folds", "loss"), ("tested", "any", "winner")
+FIELDS = (*SETTING, "test", "gains", "first_seed", "tables", *SHARES)
 
 
 # Gains
 
 
-def draw(n: int, effect: float, seed: int) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return a table and its target."""
+def draw(n: int, effect: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return rows with the level in the last column, and the target."""
     rng = np.random.default_rng([14, seed])
     level = rng.integers(0, N_LEVELS, n)
-    X = pd.DataFrame(rng.normal(size=(n, N_COVARIATES)), columns=[f"x{j}" for j in range(N_COVARIATES)])
+    X = rng.normal(size=(n, N_COVARIATES))
     effects = effect * rng.normal(size=N_LEVELS)
-    return X.assign(group=[f"level {number}" for number in level]), effects[level] + rng.normal(size=n)
+    return np.column_stack([X, level]), effects[level] + rng.normal(size=n)
 
 
-def scores(X: pd.DataFrame, y: NDArray[Any], task: str, cv: int, losses: Sequence[str]) -> NDArray[Any]:
+def scores(X: NDArray[Any], y: NDArray[Any], task: str, cv: int, losses: Sequence[str]) -> NDArray[Any]:
     """Return the losses of all methods, the baseline first; shape (n_losses, n_methods, n_folds)."""
-    data = read_data(X, y, "group", task)
+    data = read_data(X, y, N_COVARIATES, task)
     (model,) = make_models("linear", classes=task != "regression", seed=0)[0].values()
     measures = [make_scoring("accuracy" if loss == ACCURACY else None, task) for loss in losses]
     splits = make_splits(data, cv=cv, n_repeats=1, folds="stratified", seed=0)[0]
@@ -101,9 +90,8 @@ def gains(setting: Setting, seed: int) -> list[dict[str, Any]]:
     """Return one record for each loss: the gains of all methods in all folds, and their rounding error."""
     n, effect, cv, losses = setting
     X, y = draw(n, effect, seed)
-    numeric, classes = (
-        [loss for loss in losses if (loss == SQUARED_ERROR) == kind] for kind in (True, False)
-    )
+    numeric = [loss for loss in losses if loss == SQUARED_ERROR]
+    classes = [loss for loss in losses if loss != SQUARED_ERROR]
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -127,17 +115,10 @@ def p_values(test: str, differences: NDArray[Any], n_folds: int, rounding: float
         spreads = differences.std(axis=1, ddof=1) * math.sqrt(1 / n_folds + 1 / (n_folds - 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.abs(differences.mean(axis=1)) / spreads
-        # Student's survival function, also for infinite t.
-        p = np.where(np.isnan(t), 1.0, 2 * _survival(t, n_folds - 1))
+        p = np.where(np.isnan(t), 1.0, 2 * stats.t.sf(t, n_folds - 1))
         return np.array(holm(p.tolist()))
     place = ("plain", "corrected").index(test)
     return np.array(holm([paired_p_values(row, n_folds, rounding)[place] for row in differences]))
-
-
-def _survival(t: NDArray[Any], degrees: int) -> NDArray[Any]:
-    from scipy import stats
-
-    return np.asarray(stats.t.sf(t, degrees))
 
 
 def rates(records: Sequence[dict[str, Any]], test: str, *, centred: bool) -> tuple[float, float, float]:
@@ -162,10 +143,8 @@ def summary(records: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rates of each setting, loss and test."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for record in records:
-        groups[tuple(record[name] for name in FIELDS[:4])].append(record)
-    for key, group in sorted(
-        groups.items(), key=lambda item: (item[0][1], item[0][0], item[0][3], item[0][2])
-    ):
+        groups[tuple(record[name] for name in SETTING)].append(record)
+    for key, group in sorted(groups.items()):
         for test in ("plain", "before", "corrected"):
             for kind in ("centred", "as it is") if key[1] == 0 else ("as it is",):
                 found = rates(group, test, centred=kind == "centred")
@@ -184,9 +163,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=500, help="noise tables; a fifth of it with effects")
     parser.add_argument("--first-seed", type=int, default=10_000)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument(
-        "--kept", type=Path, default=Path("gains.jsonl"), help="file of the gains of all folds"
-    )
+    parser.add_argument("--kept", type=Path, default=Path("gains.jsonl"), help="file of all gains")
     given = parser.parse_args()
     kept = [json.loads(line) for line in given.kept.read_text().splitlines()] if given.kept.exists() else []
     done = {(record["rows"], record["effect"], record["folds"], record["seed"]) for record in kept}
@@ -207,7 +184,7 @@ def main() -> None:
     print("| rows | effect | folds | loss | test | gains | tables | tested | any p < 0.05 | a winner |")
     print("|---" * 10 + "|")
     for row in rows:
-        shown = [row[name] for name in ("rows", "effect", "folds", "loss", "test", "gains", "tables")]
+        shown = [row[name] for name in (*SETTING, "test", "gains", "tables")]
         shares = [f"{row['tested']:.0%}", *(cell(row[name], row["tables"]) for name in ("any", "winner"))]
         print("| " + " | ".join(map(str, (*shown, *shares))) + " |")
     is_new = not RATES.exists()
@@ -216,7 +193,7 @@ def main() -> None:
         writer = csv.DictWriter(file, FIELDS)
         if is_new:
             writer.writeheader()
-        writer.writerows({**row, **{name: f"{row[name]:.4f}" for name in FIELDS[-3:]}} for row in rows)
+        writer.writerows({**row, **{name: f"{row[name]:.4f}" for name in SHARES}} for row in rows)
 
 
 if __name__ == "__main__":

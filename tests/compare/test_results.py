@@ -241,8 +241,8 @@ def test_a_tiny_p_value_is_given_as_a_bound():
 
 def test_a_winner_that_may_be_chance():
     assert verdict(better("means", 1.5, 0.4), ONE_HOT)[2] == (
-        "The difference may be chance (p = 0.400, corrected for overlapping folds and for 1 method compared); "
-        "more repetitions or more rows would help to decide."
+        "The difference may be chance (p = 0.400, corrected for overlapping folds and for 1 method "
+        "compared); more repetitions or more rows would help to decide."
     )
 
 

@@ -159,9 +159,9 @@ def results_part(comparison: Comparison) -> TablePart:
         rows=rows,
         text=(
             "p: paired t-test over the folds. Corrected: accounts for training rows shared by folds (Nadeau "
-            "and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no test with "
-            "fewer than three folds, or if the gains are equal in all folds. Seconds: medians over the folds, "
-            "encoder and model together."
+            "and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no test "
+            "with fewer than three folds, or if the gains are equal in all folds. Seconds: medians over the "
+            "folds, encoder and model together."
         ),
         highlighted=0 if not summaries[0].failed else None,
     )
@@ -190,8 +190,8 @@ def _intervals_text(done: Sequence[Summary]) -> str:
         reason = next((item.no_test for item in done if item.no_test), None)
         return f" No test and no intervals: {reason}." if reason else ""
     return (
-        " Lines are 95 % intervals that account for training rows shared by folds. Where a line includes zero, "
-        "the difference may be chance."
+        " Lines are 95 % intervals that account for training rows shared by folds. Where a line includes "
+        "zero, the difference may be chance."
     )
 
 

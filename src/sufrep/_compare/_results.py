@@ -279,7 +279,8 @@ def _evidence(best: Summary, summaries: Sequence[Summary]) -> str:
     n_compared = sum(item.model == best.model and not math.isnan(item.p_corrected) for item in summaries)
     methods = "method" if n_compared == 1 else "methods"
     value = p_value_text(best.p_adjusted)
-    p = f"p {value if value.startswith('<') else f'= {value}'}, corrected for overlapping folds and for {n_compared} {methods} compared"
+    p = f"p {value}" if value.startswith("<") else f"p = {value}"
+    p = f"{p}, corrected for overlapping folds and for {n_compared} {methods} compared"
     if best.p_adjusted < SIGNIFICANCE:
         return f"The difference is unlikely to be chance ({p})."
     return f"The difference may be chance ({p}); more repetitions or more rows would help to decide."

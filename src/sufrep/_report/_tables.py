@@ -12,11 +12,9 @@ if TYPE_CHECKING:
 
     from sufrep._report._parts import CellValue, TablePart
 
-# One number with its sign and separators, optionally a bound ("< 0.001"), and optionally followed by a percent
-# sign, a spread or a remark.
-_NUMBER = re.compile(
-    r"(?:<\s*)?([+\-\u2212]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?:%|±.*|\(.*\))?", re.DOTALL
-)
+# One number with its sign and separators, optionally after "<", and optionally followed by a percent sign, a
+# spread or a remark.
+_NUMBER = re.compile(r"(?:< )?([+\-\u2212]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?:%|±.*|\(.*\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
