@@ -105,7 +105,7 @@ def test_where_no_honest_test_exists_there_is_a_reason_and_no_p_value(ours, reas
 
 
 def test_what_was_not_tested_does_not_count_as_a_test_in_the_adjustment():
-    items = scored(one_hot=[3.0, 3.0, 3.0, 3.0], equal=[2.0, 2.0, 2.0, 2.0], a=[2.0, 1.0, 2.5, 2.2])
+    items = scored(one_hot=[3.0, 3.0, 3.0, 3.0], equal=[3.0, 3.0, 3.0, 3.0], a=[2.0, 1.0, 2.5, 2.2])
     found = of(summarise(items, LOSS, "one_hot", 4), "a")
     assert found.p_adjusted == found.p_corrected < 1
 
