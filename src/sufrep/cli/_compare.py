@@ -278,6 +278,8 @@ def _print(found: Comparison) -> None:
     console.print(shown)
     if len(done) > _SHOWN:
         console.print(f"… and {len(done) - _SHOWN} more; see the report or --json for all.", style="dim")
+    for reason in dict.fromkeys(item.no_test for item in done[:_SHOWN] if item.no_test):
+        console.print(f"No test: {reason}.", style="dim")
     for item in found.summaries[len(done) :]:
         console.print(Text(f"{item.method} with {item.model} failed: {item.failure}"), style="red")
     console.print()
