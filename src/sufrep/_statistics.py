@@ -138,6 +138,18 @@ def p_value_text(p: float, n_digits: int = 3) -> str:
     return f"{p:.{n_digits}f}" if p >= least else f"< {least:.{n_digits}f}"
 
 
+def p_value_statement(p: float) -> str:
+    """Say what a p-value is, within a sentence.
+
+    Examples
+    --------
+    >>> p_value_statement(0.0312), p_value_statement(0.0)
+    ('p = 0.031', 'p < 0.001')
+    """
+    text = p_value_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values for multiple tests (Holm 1979).
 

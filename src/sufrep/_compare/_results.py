@@ -13,7 +13,7 @@ from sufrep._statistics import (
     EQUAL_GAINS,
     corrected_interval,
     holm,
-    p_value_text,
+    p_value_statement,
     paired_p_values,
     rounding_error,
     why_no_test,
@@ -278,8 +278,7 @@ def _evidence(best: Summary, summaries: Sequence[Summary]) -> str:
         return f"No test: {best.no_test}. Whether this is chance cannot be said; use {hint}."
     n_compared = sum(item.model == best.model and not math.isnan(item.p_corrected) for item in summaries)
     methods = "method" if n_compared == 1 else "methods"
-    value = p_value_text(best.p_adjusted)
-    p = f"p {value}" if value.startswith("<") else f"p = {value}"
+    p = p_value_statement(best.p_adjusted)
     p = f"{p}, corrected for overlapping folds and for {n_compared} {methods} compared"
     if best.p_adjusted < SIGNIFICANCE:
         return f"The difference is unlikely to be chance ({p})."
