@@ -70,7 +70,7 @@ def paired_p_values(
     """Return two-sided p-values of a mean difference over folds: of the plain and of the corrected t-test.
 
     The plain test treats splits as independent, which they are not, because they share training rows: it
-    finds differences where there are none. The corrected one keeps its size (examples/test_size.py).
+    finds differences where there are none. The corrected one keeps its size (examples/size_and_power.py).
 
     Parameters
     ----------
