@@ -107,6 +107,9 @@ def test_a_table_and_a_verdict_are_printed(sufrep, numbers):
     assert lines[0].split()[:5] == ["method", "model", "mean", "squared", "error"]
     assert [line.split()[0] for line in lines[1:4]] == ["one_hot", "means", "drop"]
     assert "Encode zipcode with ContrastEncoder (one_hot): with linear, it predicts price best." in lines
+    # There are two folds, and the baseline is not compared with itself.
+    assert ["no test" in line for line in lines[1:4]] == [False, True, True]
+    assert lines[4] == "No test: two folds."
     assert "\x1b" not in result.out
 
 

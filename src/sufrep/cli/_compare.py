@@ -296,6 +296,8 @@ def _print(found: Comparison, printer: Printer) -> None:
     printer.table((*titles, "columns", "seconds"), rows, n_left=2)
     if len(done) > _SHOWN:
         printer.line(f"… and {len(done) - _SHOWN} more; see the report or --json for all.", style="dim")
+    for reason in dict.fromkeys(item.no_test for item in done[:_SHOWN] if item.no_test):
+        printer.line(f"No test: {reason}.", style="dim")
     for item in found.summaries[len(done) :]:
         printer.line(f"{item.method} with {item.model} failed: {item.failure}", style="red")
     printer.line()
@@ -310,8 +312,9 @@ def _size(item: Any) -> tuple[str, str]:
 
 
 def _improvement(found: Comparison, item: Any) -> tuple[str, str, str]:
+    from sufrep._statistics import p_value_text
+
     text = found.plan.scoring.improvement_text
     better = "" if isnan(item.improvement) else text(item.improvement)
     interval = "" if isnan(item.low) else f"{text(item.low)} to {text(item.high)}"
-    p = "" if isnan(item.p_adjusted) else "< 0.001" if item.p_adjusted < 0.001 else f"{item.p_adjusted:.3f}"
-    return better, interval, p
+    return better, interval, "no test" if item.no_test else p_value_text(item.p_adjusted)
