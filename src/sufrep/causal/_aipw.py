@@ -178,7 +178,7 @@ class AIPW(BaseEstimator):
         "folds": [StrOptions({"group", "row"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
-        "cluster": "no_validation",
+        "cluster": [str, "array-like", None],
         "weights": [StrOptions({"row", "group"})],
         "products": ["boolean"],
         "clip": [Interval(Real, 0, 0.5, closed="left")],
@@ -222,7 +222,7 @@ class AIPW(BaseEstimator):
         with all_or_nothing(self):
             whole = read_effect_data(
                 X,
-                group=self.group,
+                group=() if self.group is None else self.group,
                 covariates=self.covariates,
                 cluster=self.cluster,
                 treatment=treatment,
@@ -263,9 +263,9 @@ class AIPW(BaseEstimator):
         share = self.effect_.n_clipped / self.effect_.n_rows
         if share > _MANY_CLIPPED:
             warn(
-                f"The propensities of {share:.0%} of the rows are outside [{self.clip:g}, {1 - self.clip:g}] and "
-                "were bounded: treated and untreated rows hardly overlap.\n"
-                "Hint: look at overlap_report(), trim, or ask for the ATO, which needs no overlap of all rows.",
+                f"The propensities of {share:.0%} of the rows are outside [{self.clip:g}, {1 - self.clip:g}] "
+                "and were bounded: treated and untreated rows hardly overlap.\n"
+                "Hint: look at overlap_report(), trim, or estimate the ATO, which needs less overlap.",
                 OverlapWarning,
             )
 
@@ -462,16 +462,17 @@ class AIPW(BaseEstimator):
             ("+ share of treated rows", ("X", "W")),
         ]
         if treatment_marks_rows(data) is None:
-            named.append(("+ means of treatment × covariates", ("X", "W", "WX")))
+            named.append(("+ means of treatment times covariates", ("X", "W", "WX")))
         for name, statistics in named:
             other = self if tuple(self.statistics) == statistics else clone(self)
             if other is not self:
                 other.set_params(statistics=statistics)._learn(whole)
             effect = other.effect_
             steps.append((name, _as_estimate(effect)))
-        clusters = data.clusters
-        filled = np.where(np.isnan(data.covariates), 0.0, data.covariates)
-        fixed = linear_fixed_effect(data.treatment, data.outcome, filled, data.groups, data.weights, clusters)
+        filled = np.where(np.isnan(whole.covariates), 0.0, whole.covariates)
+        fixed = linear_fixed_effect(
+            whole.treatment, whole.outcome, filled, whole.groups, whole.weights, whole.clusters
+        )
         return _effects_frame("step", [*steps, ("linear fixed effect", fixed)], library)
 
     def balance(self, *, library: str | None = None) -> Any:
@@ -501,7 +502,7 @@ class AIPW(BaseEstimator):
         Returns
         -------
         frame
-            One row for each arm: rows, effective rows, quantiles of the propensities, rows outside the bounds.
+            One row for each arm: rows, effective rows, quantiles of the propensities, rows outside bounds.
         """
         check_is_fitted(self, "nuisances_")
         e, w = self.propensity_, self.data_.treatment
@@ -618,22 +619,22 @@ class AIPW(BaseEstimator):
         lost = 1 - len(data.rows) / len(whole.rows)
         if lost > _MANY_DROPPED:
             warn(
-                f"{lost:.0%} of the rows are in {len(dropped)} groups that are treated or untreated as a whole, "
-                "and were dropped: the effect speaks of the others only.\n"
+                f"{lost:.0%} of the rows were dropped, because all rows of their group are treated, or none "
+                f"({len(dropped)} groups): the effect speaks of the others only.\n"
                 "Hint: a coarser group, or statistics=('X',), keeps them.",
                 OverlapWarning,
             )
         clusters = None if data.clusters is None else len(np.unique(data.clusters))
         if clusters is not None and clusters < _FEW_CLUSTERS:
             warn(
-                f"There are {clusters} clusters; the standard error needs about {_FEW_CLUSTERS} to be trusted.\n"
+                f"There are {clusters} clusters; standard errors need about {_FEW_CLUSTERS} to be trusted.\n"
                 "Hint: read the interval with caution, or cluster=None if rows are independent.",
                 OverlapWarning,
             )
         reason = treatment_marks_rows(data) if "WX" in self.statistics else None
         if reason is not None:
             warn(
-                f"The means of treatment × covariates may reveal a row's own treatment: {reason}.\n"
+                f"The means of treatment times covariates may reveal a row's own treatment: {reason}.\n"
                 "Hint: leave 'WX' out of statistics.",
                 OverlapWarning,
             )
@@ -649,8 +650,8 @@ class AIPW(BaseEstimator):
             )
         if n_trimmed:
             notes.append(
-                f"{n_trimmed} row(s) with propensities outside [{self.trim:g}, {1 - (self.trim or 0):g}] were "
-                "left out; the effect speaks of the others."
+                f"{n_trimmed} row(s) with propensities outside [{self.trim:g}, {1 - (self.trim or 0):g}] "
+                "were left out; the effect speaks of the others."
             )
         if self.filled_:
             notes.append(

@@ -1,4 +1,4 @@
-"""From a table to the rows that an effect is estimated from: roles of columns, checks, groups without overlap."""
+"""From a table to the rows that an effect is estimated from: roles of columns, checks, overlap of groups."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class EffectData:
         for j in range(columns.shape[1]):
             total[:, j] = np.bincount(self.groups, filled[:, j], minlength=self.n_groups)
             count[:, j] = np.bincount(self.groups, known[:, j], minlength=self.n_groups)
-        return np.divide(total, count, out=np.full(shape, np.nan), where=count > 0)
+        return np.asarray(np.divide(total, count, out=np.full(shape, np.nan), where=count > 0))
 
     def take(self, rows: Codes) -> EffectData:
         """Some of the rows; groups and clusters are numbered anew, in order of appearance."""
@@ -283,7 +283,7 @@ def _covariates(
         if table.kind(position) != "text":
             raise EffectDataError(
                 f"Column {name!r} holds {table.dtype(position)} values, neither numbers nor text.",
-                "turn it into numbers, as sufrep.ToNumbers does, or name the columns to control for in covariates.",
+                "turn it into numbers, as sufrep.ToNumbers does, or name the covariates to control for.",
             )
         factor = table.factorize(position)
         if len(factor.levels) > MOST_SHARES:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from sufrep.encoders import GroupEncoder, make_encoder
 from sufrep.errors import EffectDataError
@@ -56,11 +57,12 @@ def build_features(
         varying = ~_is_constant_in_groups(data, data.covariates)
         chosen = [name for name, varies in zip(data.names, varying, strict=True) if varies]
         product = data.covariates[:, varying] * data.treatment[:, None]
-        blocks.append((_spread(data, product), [f"mean of treatment × {name}" for name in chosen]))
-    covariates, names, filled = data.covariates, list(data.names), ()
+        blocks.append((_spread(data, product), [f"mean of treatment * {name}" for name in chosen]))
+    covariates, names = data.covariates, list(data.names)
+    filled: tuple[str, ...] = ()
     if fill_nulls:
         covariates, names, filled = _fill(covariates, data.names)
-        blocks = [(_fill(values, labels)[0], _fill(values, labels)[1]) for values, labels in blocks]
+        blocks = [_fill(values, labels)[:2] for values, labels in blocks]
     n_covariates = covariates.shape[1]
     group_values = np.column_stack([np.empty((len(data.rows), 0)), *(values for values, _ in blocks)])
     group_names = [name for _, labels in blocks for name in labels]
@@ -69,7 +71,7 @@ def build_features(
     if products:
         for j, name in enumerate(group_names):
             parts.append(covariates * group_values[:, [j]])
-            all_names += [f"{covariate} × {name}" for covariate in names]
+            all_names += [f"{covariate} * {name}" for covariate in names]
     return Features(np.column_stack(parts), tuple(all_names), n_covariates, filled)
 
 
@@ -113,8 +115,6 @@ def _with_group(encoder: Any, position: int) -> Any:
         raise EffectDataError(
             f"encoder is a {type(encoder).__name__}.", "pass the name of a method, or an encoder of sufrep."
         )
-    from sklearn.base import clone
-
     return clone(encoder).set_params(group=position, covariates=None)
 
 
