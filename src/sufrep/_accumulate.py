@@ -268,7 +268,7 @@ def _first_pass(rows: _Rows, names: Sequence[str], order: Literal[1, 2], units: 
 
 def _refuse_infinite(rows: _Rows, names: Sequence[str], suspects: Mask) -> None:
     """Raise an error for the first of some columns (p,) that is infinite in a row that counts."""
-    for j in np.flatnonzero(suspects):
+    for j in np.flatnonzero(suspects).tolist():
         infinite = np.isinf(rows.columns[j]) & (rows.bins < rows.n_levels)
         if infinite.any():
             raise InfiniteValueError(names[j], int(infinite.sum()), int(np.argmax(infinite)))
