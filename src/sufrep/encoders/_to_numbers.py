@@ -100,7 +100,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         ToNumbers
         """
         table = read_table(self, X, reset=True)
-        listed = [self.keep] if isinstance(self.keep, (str, Integral)) else list(self.keep)
+        listed = [self.keep] if isinstance(self.keep, (str, int, Integral)) else list(self.keep)
         kept = {position_of(table.names, column, "keep") for column in listed}
         kinds, levels = [], {}
         for position in range(len(table.names)):
