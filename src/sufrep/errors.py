@@ -251,10 +251,11 @@ class TooManySharesError(SufrepError, ValueError):
 class ClashingNamesError(SufrepError, ValueError):
     """Two columns of the output would have the same name."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(
+        self, names: Sequence[str], hint: str = "rename the input columns, or use remainder='drop'."
+    ) -> None:
         super().__init__(
-            f"The output would have two columns called {', '.join(map(repr, names[:5]))}.\n"
-            "Hint: rename the input columns, or use remainder='drop'."
+            f"The output would have two columns called {', '.join(map(repr, names[:5]))}.\nHint: {hint}"
         )
 
 
