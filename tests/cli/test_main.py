@@ -213,6 +213,8 @@ WRONG_USAGE = [
     "compare rows.csv --group g --target y --models forst",
     "compare rows.csv --group g --target y --scoring rocauc",
     "encode rows.csv --group g --method men --out out.csv",
+    "encode rows.csv --group g --method fisher --out out.csv",
+    "encode rows.csv --group g --out out.csv",
     "apply zip.sufrep rows.csv --out rows.csv",
     "paper simulations --methods men",
     "paper simulations --setups flat",
