@@ -148,6 +148,7 @@ def encode(
     roles = ColumnRoles.from_options(group, target, covariates, drop)
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
+    further = parse_parameters(param)
     if method in TARGET_METHODS and target is None:
         raise _target_needed(method)
     from sufrep._files import open_table, table_files, write_table
@@ -159,8 +160,7 @@ def encode(
         "missing": missing.value,
         "min_frequency": _count(min_frequency),
     }
-    parameters |= parse_parameters(param)
-    encoder = build_encoder(method, roles, parameters, seed)
+    encoder = build_encoder(method, roles, parameters | further, seed)
     with progress("encode") as report:
         report(0, 3, "")
         source = open_table(table, text=(*roles.group, *text), drop=roles.drop)

@@ -81,6 +81,7 @@ _SPELLING = Spelling(
 StoreOption = Annotated[
     Path, typer.Option("--store", help="Folder of the results; created if it does not exist.")
 ]
+SourceOption = Annotated[Path, typer.Option("--store", help="Folder of the results.")]
 ModelsOption = Annotated[
     list[str],
     typer.Option(
@@ -241,7 +242,7 @@ def benchmark(
 @app.command(cls=SeveralValues)
 @_SPELLING.errors()
 def figures(
-    store: StoreOption = DEFAULT_STORE,
+    store: SourceOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path("paper_figures"),
     methods: Annotated[
         list[str] | None,
@@ -273,7 +274,7 @@ def figures(
 
 @app.command()
 def tables(
-    store: StoreOption = DEFAULT_STORE,
+    store: SourceOption = DEFAULT_STORE,
     style: Annotated[Style, typer.Option("--format", help="Format of the tables.")] = Style.text,
     out: Annotated[Path | None, output_option("--out", "A file; by default they are printed.")] = None,
     force: ForceOption = False,
@@ -297,7 +298,7 @@ def tables(
 
 @app.command()
 def export(
-    store: StoreOption = DEFAULT_STORE,
+    store: SourceOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", help="Folder for the CSV files.")] = Path("paper_csv"),
     force: ForceOption = False,
 ) -> None:
