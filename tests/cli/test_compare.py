@@ -19,6 +19,7 @@ import pytest
 
 import sufrep as package
 from sufrep import compare, load
+from sufrep._compare import _run
 from sufrep._files import open_table
 from sufrep._report import _render
 
@@ -386,13 +387,23 @@ def test_a_file_that_cannot_be_written_is_reported_before_the_comparison(sufrep,
     assert "there is no folder" in result.err
 
 
-def test_if_every_method_fails_the_reasons_are_printed_and_the_code_is_1(sufrep, table, tmp_path):
+def test_a_scorer_that_does_not_suit_the_target_is_wrong_usage(sufrep, table):
+    result = sufrep(f"compare {table} --target price --group zipcode {FAST} --scoring roc_auc")
+    assert (result.code, result.out) == (2, "")
+    assert "for --scoring: 'roc_auc' is not a scorer for the target, whose task is regression." in result.err
+
+
+def test_if_every_method_fails_the_reasons_are_printed_and_the_code_is_1(
+    sufrep, table, tmp_path, monkeypatch
+):
+    def broken(*_: object) -> None:
+        raise ValueError("no score today")
+
+    monkeypatch.setattr(_run, "_fit_and_score", broken)
     report = tmp_path / "report.html"
-    result = sufrep(
-        f"compare {table} --target price --group zipcode {FAST} --scoring accuracy --html {report}"
-    )
+    result = sufrep(f"compare {table} --target price --group zipcode {FAST} --html {report}")
     assert result.code == 1
-    assert "means with linear failed: ValueError: continuous is not supported" in result.out
+    assert "means with linear failed: ValueError: no score today" in result.out
     assert "Every method failed on these data." in result.out
     assert "Every method failed on these data." in report.read_text("utf-8")
 

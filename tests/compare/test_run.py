@@ -388,7 +388,7 @@ def test_an_unknown_scorer_raises_with_the_known_ones(name, message):
     ],
 )
 def test_a_scorer_that_does_not_suit_the_target_is_refused_before_anything_is_fitted(name, task, target):
-    with pytest.raises(InvalidParameterError, match=f"a scorer for this target, whose task is {task} "):
+    with pytest.raises(InvalidParameterError, match=f"a scorer for the target, whose task is {task}"):
         check_scorer(name, np.array(target), task)
 
 

@@ -380,12 +380,15 @@ def check_scorer(name: str, y: Array, task: str) -> None:
     """
     columns = np.zeros((len(y), 1))
     model = DummyRegressor() if task == "regression" else DummyClassifier()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = attempt(lambda: get_scorer(name)(model.fit(columns, y), columns, y))
-    if isinstance(found, Failure):
-        expected = f"a scorer for this target, whose task is {task} ({found.reason})"
-        raise InvalidParameterError("scoring", name, expected)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            get_scorer(name)(model.fit(columns, y), columns, y)
+    except Exception as error:
+        # An AttributeError only says that a regression has no probabilities.
+        reason = "" if isinstance(error, AttributeError) else f": {str(error).rstrip('.')}"
+        expected = f"a scorer for the target, whose task is {task}{reason}"
+        raise InvalidParameterError("scoring", name, expected) from error
 
 
 def _mean_squared_error(model: Any, columns: Any, y: Array) -> float:

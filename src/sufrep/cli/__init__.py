@@ -82,7 +82,7 @@ def make_app() -> typer.Typer:
     import typer
 
     from sufrep.cli import _compare, _describe, _encode, _paper
-    from sufrep.cli._arguments import Commands, SeveralValues, global_options
+    from sufrep.cli._arguments import Command, Commands, global_options
 
     app = typer.Typer(
         name="sufrep",
@@ -92,10 +92,10 @@ def make_app() -> typer.Typer:
         cls=Commands,
     )
     app.callback()(global_options)
-    app.command(cls=SeveralValues)(_compare.compare)
-    app.command(cls=SeveralValues)(_encode.encode)
-    app.command(cls=SeveralValues)(_encode.apply)
-    app.command()(_describe.describe)
-    app.command()(_compare.demo)
+    app.command(cls=Command)(_compare.compare)
+    app.command(cls=Command)(_encode.encode)
+    app.command(cls=Command)(_encode.apply)
+    app.command(cls=Command)(_describe.describe)
+    app.command(cls=Command)(_compare.demo)
     app.add_typer(_paper.app, name="paper")
     return app

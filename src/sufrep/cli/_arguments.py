@@ -9,6 +9,7 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
@@ -177,7 +178,7 @@ def _table_kind(option: str, path: Path) -> str:
     try:
         return table_kind(path)
     except FileEndingError as error:
-        raise usage_error(str(error).replace("\nHint: ", " "), option) from error
+        raise usage_error(str(error).partition("\n")[0], option) from error
 
 
 def _is_same_file(path: Path, other: Path) -> bool:
@@ -378,15 +379,17 @@ _PARAMETER = re.compile(
 # Options with several values
 
 
-class SeveralValues(TyperCommand):
-    """A command whose repeatable options may be followed by many values.
+class Command(TyperCommand):
+    """A command whose repeatable options may be followed by many values, and the others by exactly one.
 
     ``--latent 2 10`` becomes ``--latent 2 --latent 10``, the only form that click accepts. Positional
     arguments come before such options, or after options of one value; ``--`` ends a list of values too.
+    The name of an option is not a value: click would let ``--save --force`` write a file called ``--force``.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with the name of the option repeated before each of its values."""
+        self._check_values(ctx, args)
         repeatable = {
             name for option in self.params if getattr(option, "multiple", False) for name in option.opts
         }
@@ -399,6 +402,15 @@ class SeveralValues(TyperCommand):
             if is_argument and not error.message and may_be_a_value:
                 error.message = "It comes before options that take several values."
             raise
+
+    def _check_values(self, ctx: Any, args: list[str]) -> None:
+        """Raise if the name of an option stands in the place of a value."""
+        options = [option for option in self.get_params(ctx) if option.param_type_name == "option"]
+        names = {name for option in options for name in option.opts}
+        flags = {name for option in options if getattr(option, "is_flag", False) for name in option.opts}
+        for name, following in pairwise(takewhile("--".__ne__, args)):
+            if name in names - flags and following in names:
+                raise usage_error(f"a value is missing before {following}.", name)
 
 
 def repeat_names(args: list[str], repeatable: set[str]) -> list[str]:

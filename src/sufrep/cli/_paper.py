@@ -24,10 +24,10 @@ from sufrep._paper.names import (
     TRIAL_METHODS,
 )
 from sufrep.cli._arguments import (
+    Command,
     ForceOption,
     JobsOption,
     Output,
-    SeveralValues,
     Spelling,
     check_outputs,
     known_names,
@@ -128,7 +128,7 @@ BugOption = Annotated[
 ]
 
 
-@app.command(cls=SeveralValues)
+@app.command(cls=Command)
 @_SPELLING.errors()
 def simulations(
     setups: Annotated[
@@ -175,7 +175,7 @@ def simulations(
     _run(plan, store, jobs, backend, scheduler)
 
 
-@app.command(cls=SeveralValues)
+@app.command(cls=Command)
 @_SPELLING.errors()
 def empirical(
     data_dir: DataDirOption = None,
@@ -209,7 +209,7 @@ def empirical(
     _run(plan, store, jobs, backend, scheduler)
 
 
-@app.command(cls=SeveralValues)
+@app.command(cls=Command)
 @_SPELLING.errors()
 def benchmark(
     data_dir: DataDirOption = None,
@@ -239,7 +239,7 @@ def benchmark(
     _run(plan, store, jobs, Backend.loky, None)
 
 
-@app.command(cls=SeveralValues)
+@app.command(cls=Command)
 @_SPELLING.errors()
 def figures(
     store: SourceOption = DEFAULT_STORE,
@@ -272,7 +272,7 @@ def figures(
         print_result(str(path))
 
 
-@app.command()
+@app.command(cls=Command)
 def tables(
     store: SourceOption = DEFAULT_STORE,
     style: Annotated[Style, typer.Option("--format", help="Format of the tables.")] = Style.text,
@@ -296,7 +296,7 @@ def tables(
         print_result(str(out), [out])
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
     store: SourceOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", help="Folder for the CSV files.")] = Path("paper_csv"),
