@@ -238,7 +238,7 @@ WRONG_USAGE = [
     "encode rows.csv --group g --method means --out out.xlsx",
     "encode rows.csv --group g --method means --save --force",
     "compare rows.csv --group --target y",
-    "demo --html --force",
+    "paper tables --out --force",
     "encode rows.csv --group g --out out.csv",
     "apply zip.sufrep rows.csv --out rows.csv",
     "paper simulations --methods men",
