@@ -356,9 +356,10 @@ class OneLevelError(SufrepError, ValueError):
     """A group column has only one level."""
 
     def __init__(self, column: str, levels: Sequence[str]) -> None:
+        found = ", ".join(levels) or "(none)"
         super().__init__(
-            f"Column {column!r} has the one level {', '.join(levels) or '(none)'} in every row; at least two "
-            "are needed.\nHint: name the column with many levels, or check the step that filtered the rows."
+            f"Column {column!r} has only one level, {found}; at least two are needed.\n"
+            "Hint: name the column with many levels, or check the step that filtered the rows."
         )
 
 
