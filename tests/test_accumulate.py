@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sufrep import _accumulate
-from sufrep._accumulate import Sums, accumulate
-from sufrep.errors import InfiniteValueError
+from sufrep._accumulate import (
+    Sums,
+    accumulate,
+    check_squares,
+    exponents,
+    refuse_large,
+    refuse_small,
+    unscaled,
+    weighted_mean,
+)
+from sufrep.errors import InfiniteValueError, MagnitudeError
 from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels
 
@@ -186,7 +197,7 @@ def test_infinities_of_both_signs_are_distinguished_from_nulls():
 
 
 def test_values_whose_sum_overflows_are_not_infinite():
-    found = accumulate(np.arange(3), [np.full(3, 1e308)], 3, names=["x"], order=2)
+    found = accumulate(np.arange(3), [np.full(3, 1e308)], 3, names=["x"], order=1)
     assert found.mean.ravel().tolist() == [1e308] * 3
 
 
@@ -221,11 +232,158 @@ def test_levels_far_apart_keep_their_spread():
     np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-6)
 
 
-def test_means_of_levels_far_apart_need_one_pivot_only():
+def test_means_of_levels_far_apart_need_no_second_pass():
     codes, centres = np.repeat([0, 1, 2], 500), np.array([-1e9, 0.0, 1e9])
     rows, near = timestamps(np.random.default_rng(4), codes, centres)
     found, expected = sums(Table(codes, rows, None, 3), order=1), naive_sums(Table(codes, near, None, 3))
     np.testing.assert_allclose(found.mean - centres[:, None], expected.mean, atol=1e-5)
+
+
+# Digits
+
+
+@st.composite
+def extreme_tables(draw: st.DrawFn) -> Table:
+    """Values and weights over many decades, with nulls; each level has a magnitude of its own."""
+    n, n_levels = draw(st.integers(1, 25)), draw(st.integers(1, 4))
+    codes = draw(hnp.arrays(np.intp, n, elements=st.integers(0, n_levels - 1)))
+    size = 10.0 ** draw(hnp.arrays(np.intp, n_levels, elements=st.integers(-120, 120)))
+    values = draw(hnp.arrays(float, (n, 2), elements=st.floats(-100, 100) | st.just(np.nan)))
+    decades = draw(hnp.arrays(float, n, elements=st.floats(-15, 15)))
+    return Table(codes, values * size[codes, None], draw(st.none() | st.just(10.0**decades)), n_levels)
+
+
+def exact_level(values: Any, weights: Any) -> tuple[Fraction, Fraction, Fraction]:
+    """Weight, mean and sum of squares in rational numbers."""
+    x, w = [Fraction(float(v)) for v in values], [Fraction(float(v)) for v in weights]
+    mean = sum(a * b for a, b in zip(x, w, strict=True)) / sum(w) if w else Fraction(0)
+    return (
+        sum(w, Fraction(0)),
+        mean,
+        sum((b * (a - mean) ** 2 for a, b in zip(x, w, strict=True)), Fraction(0)),
+    )
+
+
+def assert_exact(table: Table, found: Sums, order: int) -> None:
+    """Means to 1e-12 of the level's largest value, weights to 1e-12, squares to 1e-12 of themselves.
+
+    A mean is rounded to a double at a distance of up to eps·max|x|, so a spread far below that is known only
+    up to the square of this distance.
+    """
+    weights = np.ones(len(table.codes)) if table.weights is None else table.weights
+    for j in range(table.rows.shape[1]):
+        squares, rounding = Fraction(0), Fraction(1e-290)  # below which weighted squares underflow
+        for g in range(table.n_levels):
+            mine = (table.codes == g) & ~np.isnan(table.rows[:, j])
+            weight, mean, spread = exact_level(table.rows[mine, j], weights[mine])
+            assert float(abs(Fraction(found.observed[g, j]) - weight)) <= 1e-12 * float(weight)
+            largest = Fraction(np.abs(table.rows[mine, j]).max(initial=0.0))
+            if mine.any():
+                assert abs(Fraction(found.mean[g, j]) - mean) <= Fraction(1e-12) * largest
+            else:
+                assert np.isnan(found.mean[g, j])
+            squares += spread
+            rounding += weight * (Fraction(1e-15) * largest) ** 2
+        if order == 2:
+            assert abs(Fraction(found.squares[j]) - squares) <= Fraction(1e-12) * squares + rounding
+
+
+@given(extreme_tables(), st.sampled_from([1, 2]), st.sampled_from([3, 1 << 13]))
+def test_each_level_is_right_whatever_the_others_hold(table, order, first_rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_accumulate, "_READ", first_rows)
+        assert_exact(table, sums(table, order=order), order)
+
+
+@given(extreme_tables())
+def test_scatter_of_complete_rows_is_right_whatever_the_others_hold(table):
+    found = sums(table)
+    weights = np.ones(len(table.codes)) if table.weights is None else table.weights
+    complete = ~np.isnan(table.rows).any(axis=1)
+    part = Table(
+        table.codes[complete],
+        table.rows[complete],
+        None if table.weights is None else weights[complete],
+        table.n_levels,
+    )
+    alone = sums(part)
+    np.testing.assert_allclose(found.complete_weight, alone.weight, rtol=1e-12)
+    expected = np.nan_to_num(alone.mean)
+    largest = np.array(
+        [np.abs(part.rows[part.codes == g]).max(axis=0, initial=0.0) for g in range(table.n_levels)]
+    )
+    assert (np.abs(found.complete_mean - expected) <= 1e-12 * largest).all()
+    rounding = np.sqrt((alone.weight[:, None] * (1e-15 * largest) ** 2).sum(axis=0))
+    size = np.sqrt(alone.squares) + rounding + 1e-140
+    assert (np.abs(found.scatter - alone.scatter) <= 1e-11 * np.outer(size, size)).all()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_one_huge_value_changes_no_other_level(order):
+    """An origin shared by all levels, the first value, gave the second level a mean of 0."""
+    table = Table(np.array([0, 1, 1, 1]), np.array([[1e18], [1.0], [2.0], [3.0]]), None, 2)
+    assert sums(table, order=order).mean.ravel().tolist() == [1e18, 2.0]
+
+
+def test_a_huge_value_within_a_level_leaves_the_spread_of_the_others():
+    rows = np.array([[1e18, 0.0], [1.0, 1.0], [3.0, 2.0]])
+    table = Table(np.array([0, 1, 1]), rows, None, 2)
+    assert sums(table).squares[0] == 2.0
+    rows[0, 1] = np.nan
+    assert sums(Table(np.array([0, 0, 0]), rows, None, 1)).scatter[0, 0] == 2.0
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_weights_of_thirty_decades_keep_their_digits(order):
+    """The weight of the rows with a value was a difference, in which a light row vanished next to nulls."""
+    rows = np.array([[np.nan, 1.0], [7.0, 2.0], [5.0, np.nan]])
+    found = sums(Table(np.zeros(3, dtype=int), rows, np.array([1e15, 1e-15, 1e-15]), 1), order=order)
+    np.testing.assert_allclose(found.observed, [[2e-15, 1e15]], rtol=1e-12)
+    np.testing.assert_allclose(found.mean, [[6.0, 1.0]], rtol=1e-12)
+    if order == 2:
+        np.testing.assert_allclose(found.complete_weight, [1e-15], rtol=1e-12)
+        np.testing.assert_allclose(found.complete_mean, [[7.0, 2.0]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_million_rows_of_one_level_keep_the_digits_of_their_mean(order):
+    """A tenth is no double: added up one by one, a million of them are wrong in the eleventh digit."""
+    column = np.full(1_000_000, 0.1)
+    column[0], column[-1] = -1.0, 1.2
+    found = accumulate(np.zeros(len(column), dtype=int), [column], 1, names=["x"], order=order)
+    assert found.mean.item() == pytest.approx(math.fsum(column) / len(column), rel=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_column_far_from_zero_that_comes_close_later_is_summed_again(order, monkeypatch):
+    """The first rows suggest an origin that would cost the last level its digits."""
+    monkeypatch.setattr(_accumulate, "_READ", 2)
+    column = np.array([1e18, 1e18, 1.0, 3.0, -2.0])
+    found = accumulate(np.array([0, 0, 1, 1, 2]), [column], 3, names=["x"], order=order)
+    assert found.mean.ravel().tolist() == [1e18, 2.0, -2.0]
+
+
+def test_means_of_the_largest_doubles_are_finite():
+    most = np.finfo(np.float64).max
+    column = np.array([most, most, most, -most, 0.9 * most, 1.0, 3.0])
+    codes = np.array([0, 0, 0, 1, 1, 2, 2])
+    found = accumulate(codes, [column], 3, names=["x"], weights=np.full(7, 0.3), order=1)
+    np.testing.assert_allclose(found.mean.ravel(), [most, -0.05 * most, 2.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e155, -1e200, 1e308])
+def test_squares_of_large_numbers_are_refused(size):
+    with pytest.raises(MagnitudeError, match=r"Column 'x' holds numbers as large as .*\nHint: rescale"):
+        accumulate(np.arange(3) % 2, [np.array([1.0, size, 2.0])], 2, names=["x"], order=2)
+
+
+def test_a_spread_too_small_to_be_squared_is_not_none():
+    column = np.array([1.0, 2.0, 2.0]) * 1e-300
+    found = accumulate(np.zeros(3, dtype=int), [column], 1, names=["x"], order=2)
+    assert found.squares.item() > 0
+    assert (
+        accumulate(np.zeros(3, dtype=int), [column * 0 + 1e-300], 1, names=["x"], order=2).squares.item() == 0
+    )
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -256,3 +414,63 @@ def test_no_matrix_of_rows_by_levels_is_made(order):
         tracemalloc.stop()
     # One byte for each of n × n_levels cells would be 10 GB.
     assert peak < 100e6
+
+
+# Units for sums of extreme numbers, and what cannot be squared
+
+MOST = np.finfo(np.float64).max
+
+
+def test_ordinary_columns_keep_their_units():
+    assert exponents(np.array([0.0, 1e-130, 1.0, 1e140, 1e265])).tolist() == [0] * 5
+
+
+@given(st.floats(5e-324, MOST))
+def test_units_bring_every_number_where_sums_are_safe(largest):
+    power = exponents(np.array([largest]))
+    scaled = np.ldexp(largest, -power).item()
+    assert 1e-140 < scaled < 1e275
+    assert np.ldexp(scaled, power).item() == largest
+
+
+def test_a_mean_above_all_doubles_by_rounding_is_the_largest():
+    assert unscaled(np.ldexp(np.array([MOST]), -2) * (1 + 1e-15), 2).tolist() == [MOST]
+
+
+@given(hnp.arrays(float, (4, 2), elements=st.floats(-MOST, MOST)), st.sampled_from([0.1, 1.0, 1e15]))
+def test_means_of_all_finite_numbers_exist(values, heavy):
+    weight = np.array([1.0, heavy, 2.0, 0.0])
+    for found, column in zip(weighted_mean(values, weight), values.T, strict=True):
+        parts = zip(map(Fraction, column.tolist()), map(Fraction, weight.tolist()), strict=True)
+        exact = sum(x * w for x, w in parts) / sum(map(Fraction, weight.tolist()))
+        assert math.isfinite(found)
+        assert abs(Fraction(found) - exact) <= Fraction(1e-12) * Fraction(np.abs(column).max()) + Fraction(
+            1e-300
+        )
+
+
+def test_numbers_too_large_to_be_squared_are_refused_by_name():
+    refuse_large("price", 1e140)
+    with pytest.raises(MagnitudeError, match=r"'price' holds numbers as large as 1e\+141.*\nHint: .* divide"):
+        refuse_large("price", 1e141)
+
+
+def test_spreads_too_small_to_be_squared_are_refused_by_name():
+    refuse_small("price", 0.0)
+    refuse_small("price", 1e-140)
+    with pytest.raises(MagnitudeError, match=r"'price' varies by 1e-141 only.*\nHint: .* multiply"):
+        refuse_small("price", 1e-141)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [([-1e200, 1.0], "as large as 1e\\+200"), ([2e-200, np.nan, 1e-200], "by 1e-200 only")],
+)
+def test_a_column_is_checked_for_both(values, found):
+    with pytest.raises(MagnitudeError, match=found):
+        check_squares("x", np.array(values))
+
+
+@pytest.mark.parametrize("values", [[], [1e-200, 1e-200], [np.nan, np.nan], [1e-200, 1.0], [np.inf, 1]])
+def test_constant_and_empty_columns_and_small_values_next_to_larger_ones_pass(values):
+    check_squares("x", np.array(values))

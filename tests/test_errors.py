@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 
 from sufrep import MeansEncoder, errors
 from sufrep.errors import (
+    ColumnsMismatchError,
     GroupValueError,
     InfiniteValueError,
-    MissingColumnsError,
     NoGroupWarning,
     SufrepError,
     TableColumnError,
@@ -93,10 +93,10 @@ def test_a_list_in_the_place_of_a_column_suggests_a_tuple():
 
 
 def test_missing_columns_are_listed_with_similar_names():
-    text = str(MissingColumnsError(["zipcode", "sqft"], ["zip_code", "price"]))
-    assert "\n- zipcode\n- sqft\n" in text
+    text = str(ColumnsMismatchError(["zipcode", "sqft"], ["zip_code", "price"]))
+    assert "\n- sqft\n- zipcode\n" in text
     assert text.endswith("Hint: rename 'zip_code' to 'zipcode'.")
-    assert "rename" not in str(MissingColumnsError(["zipcode"], ["price"]))
+    assert "rename" not in str(ColumnsMismatchError(["zipcode"], ["price"]))
 
 
 def test_a_missing_column_of_a_file_suggests_similar_names():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import reduce
 from operator import add, sub
 from typing import Any
@@ -357,6 +358,117 @@ def test_rows_taken_away_leave_no_weight_behind_by_rounding():
     assert rest.complete_weight.tolist() == [0.0]
     again = rest + GroupMoments.from_rows("aa", [[1e9], [1e9 + 1]])
     assert again.scatter.item() == pytest.approx(0.5)
+
+
+@st.composite
+def extreme_samples(draw: st.DrawFn) -> Sample:
+    """Rows of levels with magnitudes of their own, with weights over thirty decades."""
+    n = draw(st.integers(2, 15))
+    group = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n, max_size=n))
+    size = {level: 10.0 ** draw(st.integers(-120, 120)) for level in "abc"}
+    values = draw(hnp.arrays(float, (n, 1), elements=st.floats(-100, 100) | st.just(np.nan)))
+    decades = draw(hnp.arrays(float, n, elements=st.floats(-15, 15)))
+    rows = values * np.array([size[level] for level in group])[:, None]
+    return Sample(group, rows, draw(st.none() | st.just(10.0**decades)))
+
+
+def exact(values: Any, weights: Any) -> tuple[float, Fraction, Fraction]:
+    """Weight, mean and sum of squared deviations, in rational numbers."""
+    x, w = [Fraction(float(v)) for v in values], [Fraction(float(v)) for v in weights]
+    total = sum(w, Fraction(0))
+    mean = sum((a * b for a, b in zip(x, w, strict=True)), Fraction(0)) / total if w else Fraction(0)
+    return float(total), mean, sum((b * (a - mean) ** 2 for a, b in zip(x, w, strict=True)), Fraction(0))
+
+
+def assert_exact(sample: Sample, found: GroupMoments) -> None:
+    """Means to 1e-12 of the level's largest value, weights to 1e-12, squares to 1e-12 and that rounding."""
+    weights = np.array([sample.weight(i) for i in range(len(sample))])
+    squares, rounding = Fraction(0), Fraction(1e-290)  # below which weighted squares underflow
+    for g, level in enumerate(found.levels):
+        mine = np.array([own == level for own in sample.group]) & ~np.isnan(sample.rows[:, 0])
+        weight, mean, spread = exact(sample.rows[mine, 0], weights[mine])
+        assert found.observed[g, 0] == pytest.approx(weight, rel=1e-12)
+        largest = Fraction(np.abs(sample.rows[mine, 0]).max(initial=0.0))
+        assert not mine.any() or abs(Fraction(found.mean[g, 0]) - mean) <= Fraction(1e-12) * largest
+        squares, rounding = squares + spread, rounding + Fraction(weight) * (Fraction(1e-14) * largest) ** 2
+    assert abs(Fraction(found.squares[0]) - squares) <= Fraction(1e-12) * squares + rounding
+
+
+@given(extreme_samples(), st.integers(0, 15))
+def test_sums_of_chunks_are_right_in_each_level_whatever_the_others_hold(sample, cut):
+    first, second = (sample.take(part) for part in (range(len(sample))[:cut], range(len(sample))[cut:]))
+    assert_exact(sample, first.moments() + second.moments())
+
+
+@given(extreme_samples())
+def test_pooled_levels_are_right_up_to_their_largest_value(sample):
+    moments = sample.moments()
+    pooled = moments.pool(np.ones(moments.n_levels, dtype=bool), "all")
+    assert_exact(replace(sample, group=["all"] * len(sample)), pooled)
+
+
+@given(extreme_samples(), st.integers(1, 14))
+def test_what_is_left_of_a_level_is_right_up_to_the_rounding_of_the_whole(sample, cut):
+    """Relative to the largest value of the whole level, times the weight that was there per weight left."""
+    assume(cut < len(sample))
+    kept, weights = range(cut, len(sample)), np.array([sample.weight(i) for i in range(len(sample))])
+    rest = sample.moments() - sample.take(range(cut)).moments()
+    for g, level in enumerate(rest.levels):
+        here = np.array([own == level for own in sample.group]) & ~np.isnan(sample.rows[:, 0])
+        mine = here & np.isin(np.arange(len(sample)), kept)
+        whole, left = weights[here].sum(), weights[mine].sum()
+        if left < 2e-12 * whole:
+            continue  # lost in the rounding of the whole
+        weight, mean, _ = exact(sample.rows[mine, 0], weights[mine])
+        assert rest.observed[g, 0] == pytest.approx(weight, abs=1e-14 * whole)
+        if mine.any():
+            error = abs(Fraction(rest.mean[g, 0]) - mean)
+            assert error <= Fraction(1e-14 * whole / left) * Fraction(np.abs(sample.rows[here, 0]).max())
+
+
+@given(extreme_samples())
+def test_a_row_that_is_left_out_leaves_the_others_whatever_they_weigh(sample):
+    moments = sample.moments(1)
+    codes = sample.positions(moments.levels)
+    found = moments.without_each(codes, sample.rows.T, sample.weights)
+    weights = np.array([sample.weight(i) for i in range(len(sample))])
+    for i, code in enumerate(codes):
+        level = (codes == code) & ~np.isnan(sample.rows[:, 0])
+        others = level & (np.arange(len(sample)) != i)
+        weight, mean, _ = exact(sample.rows[others, 0], weights[others])
+        assert found.observed[i, 0] == pytest.approx(weight, rel=1e-12)
+        if others.any():
+            largest = Fraction(np.abs(sample.rows[level, 0]).max())
+            assert abs(Fraction(found.mean[i, 0]) - mean) <= Fraction(1e-12) * largest
+        else:
+            assert np.isnan(found.mean[i, 0])
+
+
+def test_a_heavy_row_leaves_the_light_ones():
+    moments = GroupMoments.from_rows("aaa", [[1.0], [4.0], [6.0]], weights=[1e15, 1e-3, 1e-3], order=1)
+    rows, weights = np.array([1.0, 4.0, 6.0]), np.array([1e15, 1e-3, 1e-3])
+    found = moments.leave_one_out(np.zeros(3, dtype=int), [rows], weights)
+    np.testing.assert_allclose(found.ravel(), [5.0, 1.0, 1.0], rtol=1e-12)
+
+
+def test_a_heavy_row_whose_others_are_not_known_leaves_what_the_sums_say():
+    moments = GroupMoments.from_rows("aaa", [[1.0], [4.0], [6.0]], weights=[1e4, 1.0, 1.0], order=1)
+    found = moments.leave_one_out(np.zeros(1, dtype=int), [np.array([1.0])], np.array([1e4]))
+    assert found.item() == pytest.approx(5.0)
+
+
+def test_means_of_the_largest_doubles_are_merged_split_and_left_out():
+    most = np.finfo(np.float64).max
+    rows = np.array([[most], [-most], [most], [-most]])
+    first = GroupMoments.from_rows("aa", rows[:2], weights=[3.0, 1.0], order=1)
+    second = GroupMoments.from_rows("ab", rows[2:], order=1)
+    whole = first + second
+    np.testing.assert_allclose(whole.mean.ravel(), [0.6 * most, -most])
+    np.testing.assert_allclose((whole - first).mean.ravel(), [most, -most])
+    np.testing.assert_allclose(whole.pool(np.array([True, True]), "c").mean.ravel(), [most / 3])
+    np.testing.assert_allclose(whole.overall_mean(), [most / 3])
+    found = whole.leave_one_out(np.array([0, 0, 0, 1]), rows.T, np.array([3.0, 1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(found.ravel(), [0.0, most, most / 2, np.nan], atol=1e293)
 
 
 # What is refused

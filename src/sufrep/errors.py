@@ -151,17 +151,34 @@ class ColumnNameError(SufrepError, ValueError):
     """Columns of a table share a name."""
 
 
-class MissingColumnsError(SufrepError, ValueError):
-    """``transform`` gets a frame without some of the columns that ``fit`` saw."""
+class ColumnsMismatchError(SufrepError, ValueError):
+    """``transform`` gets a frame whose columns are not those that ``fit`` saw, in the same order."""
 
-    def __init__(self, missing: Sequence[str], names: Sequence[str]) -> None:
-        lines = "\n".join(f"- {name}" for name in missing)
-        renamed = [f"{near!r} to {name!r}" for name, near in _closest(missing, names).items()]
-        hint = "rename " + ", ".join(renamed) if renamed else "give transform the columns that fit had"
-        super().__init__(
-            "The feature names should match those that were passed during fit.\n"
-            f"Feature names seen at fit time, yet now missing:\n{lines}\nHint: {hint}."
-        )
+    def __init__(self, expected: Sequence[str], found: Sequence[str]) -> None:
+        unseen, missing = sorted({*found} - {*expected}), sorted({*expected} - {*found})
+        # In scikit-learn's own words, which its conformance suite looks for.
+        text = "The feature names should match those that were passed during fit.\n"
+        if unseen:
+            text += f"Feature names unseen at fit time:\n{_list_names(unseen)}"
+        if missing:
+            text += f"Feature names seen at fit time, yet now missing:\n{_list_names(missing)}"
+        if not (unseen or missing):
+            text += "Feature names must be in the same order as they were in fit.\n"
+        renamed = [f"{near!r} to {name!r}" for name, near in _closest(missing, unseen).items()]
+        hint = "rename " + ", ".join(renamed) if renamed else "pass the columns that fit had, in that order"
+        super().__init__(f"{text}Hint: {hint}.")
+
+
+def _list_names(names: Sequence[str], most: int = 5) -> str:
+    """A line for each of the first names."""
+    return "".join(f"- {name}\n" for name in names[:most]) + ("- ...\n" if len(names) > most else "")
+
+
+class TimeZoneError(SufrepError, ValueError):
+    """Times with a zone and times without one cannot be compared."""
+
+    def __init__(self, column: str, found: str) -> None:
+        super().__init__(f"Column {column!r} holds {found}.\nHint: give all of them a zone, or none.")
 
 
 class LazyFrameError(SufrepError, TypeError):
@@ -289,6 +306,16 @@ class InfiniteValueError(SufrepError, ValueError):
         super().__init__(
             f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}.\n"
             "Hint: replace them by nulls (NaN), which are skipped, or clip them."
+        )
+
+
+class MagnitudeError(SufrepError, ValueError):
+    """A column is so large, or varies by so little, that its variance is no double."""
+
+    def __init__(self, column: str, found: str, limit: str, remedy: str) -> None:
+        super().__init__(
+            f"Column {column!r} {found}, but what is {limit} has squares that are out of range.\n"
+            f"Hint: rescale the column: {remedy} it by a power of ten before it is encoded."
         )
 
 
@@ -433,6 +460,23 @@ class TableColumnError(SufrepError, ValueError):
         if len(names) == 1 and any(name in re.split(r"\W+", names[0]) for name in missing):
             hint = "fields must be separated by commas, semicolons, tabs or pipes."
         super().__init__(f"{where!r} has no column {', '.join(map(repr, missing))}.\nHint: {hint}")
+
+
+class ReadingMismatchError(SufrepError, ValueError):
+    """A table would be read differently from the one that an encoder was fitted on."""
+
+    def __init__(
+        self,
+        where: str,
+        column: str,
+        found: str,
+        expected: str,
+        hint: str = "write it as that table was written, or fit the encoder again on a table like this one.",
+    ) -> None:
+        super().__init__(
+            f"Column {column!r} of {where!r} {found}. The table that the encoder was fitted on has {expected}"
+            f" there.\nHint: {hint}"
+        )
 
 
 class FileEndingError(SufrepError, ValueError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from sufrep._accumulate import accumulate, ratio, remainder
+from sufrep._accumulate import accumulate, exponents, ratio, remainder, unscaled
 from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.representation import as_levels, is_null, level_positions, sort_levels
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from sufrep._accumulate import Sums
     from sufrep._arrays import Array, Codes, Columns, Floats, Levels, Mask
 
 
@@ -26,6 +27,13 @@ class SecondMoments(NamedTuple):
     complete_weight: Floats
     complete_mean: Floats
     scatter: Floats
+
+
+class LevelsWithout(NamedTuple):
+    """The level of each row without the row: means, NaN where nothing is left, and weights; (n, p)."""
+
+    mean: Floats
+    observed: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +144,7 @@ class GroupMoments:
         weights: Floats | None = None,
         order: Literal[1, 2] = 2,
     ) -> Self:
-        """Compute the moments in one pass over columns, which are not copied.
+        """Compute the moments by level in passes over columns, which are not copied.
 
         Parameters
         ----------
@@ -157,6 +165,8 @@ class GroupMoments:
         ------
         InfiniteValueError
             If a covariate holds an infinite value.
+        MagnitudeError
+            If second moments of a covariate are requested whose squares are out of range, beyond 1e140.
         """
         sums = accumulate(codes, columns, len(levels), names=covariates, weights=weights, order=order)
         tables = {field.name: getattr(sums, field.name) for field in fields(sums)}
@@ -180,8 +190,11 @@ class GroupMoments:
 
     def overall_mean(self) -> Floats:
         """Mean of each covariate over all its observed rows, 0 for one that is null everywhere; (p,)."""
-        total = np.where(self.observed > 0, self.observed * self.mean, 0.0).sum(axis=0)
-        return ratio(total, self.observed.sum(axis=0))
+        known = self.observed > 0
+        power = exponents(np.where(known, np.abs(self.mean), 0.0).max(axis=0, initial=0.0))
+        scaled = np.where(known, np.ldexp(self.mean, -power), 0.0)
+        center = ratio((self.observed * scaled).sum(axis=0), self.observed.sum(axis=0))
+        return unscaled(center, power)
 
     def filled_mean(self) -> Floats:
         """``mean`` with the overall mean where a level has no value of a covariate; (n_levels, p)."""
@@ -214,20 +227,35 @@ class GroupMoments:
         ndarray, shape (n, n_covariates)
             NaN where no other row of the level has the covariate, and where there is no level.
         """
+        return self.without_each(codes, columns, weights).mean
+
+    def without_each(self, codes: Codes, columns: Columns, weights: Floats | None = None) -> LevelsWithout:
+        """Mean and weight of each row's level without the row itself; see `leave_one_out`."""
         own = np.ones(len(codes)) if weights is None else weights
-        result = np.empty((len(codes), len(self.covariates)))
+        there = codes >= 0
+        all_here = self._count(codes[there & (own > 0)]) == self.count
+        mean, observed = np.empty((2, len(codes), len(self.covariates)))
         for j, column in enumerate(columns):
-            mean = self.mean[codes, j]
-            null = np.isnan(column)
-            weight = np.where(null, 0.0, own)
-            rest = self.observed[codes, j] - weight
-            # The mean moves away from the row by the row's share of what is left.
-            # A row without weight may hold anything, infinity included.
-            shift = np.multiply(weight, mean - column, out=np.zeros(len(codes)), where=weight > 0)
-            others = rest > 1e-12 * self.observed[codes, j]
-            others &= codes >= 0
-            result[:, j] = mean + np.divide(shift, rest, out=np.full(len(codes), np.nan), where=others)
-        return result
+            weight = np.where(np.isnan(column) | ~there, 0.0, own)
+            whole = np.where(there, self.observed[codes, j], 0.0)
+            rest = remainder(whole, weight)
+            left = _mean_without(self.mean[codes, j], column, weight, rest)
+            # A row with most of the weight leaves rounding errors of its own size. It is rare, and the others
+            # are summed instead, if they are known (test_a_heavy_row_leaves_the_light_ones).
+            heavy = (weight > 0.5 * whole) & all_here[codes] & (weights is not None)
+            if heavy.any():
+                others = self._sums_without(np.where(heavy, -1, codes), column, own)
+                rest[heavy] = others.observed[codes[heavy], 0]
+                left[heavy] = others.mean[codes[heavy], 0]
+            mean[:, j], observed[:, j] = np.where(rest > 0, left, np.nan), rest
+        return LevelsWithout(mean, observed)
+
+    def _count(self, codes: Codes) -> Codes:
+        """Number of rows by level."""
+        return np.bincount(codes, minlength=self.n_levels)
+
+    def _sums_without(self, codes: Codes, column: Array, weights: Floats) -> Sums:
+        return accumulate(codes, [column], self.n_levels, names=[""], weights=weights, order=1)
 
     def pool(self, rare: Mask, level: Any) -> Self:
         """Merge the levels marked in ``rare`` (n_levels,) into one called ``level``, which comes last."""
@@ -434,21 +462,42 @@ class _RemainingMeans(NamedTuple):
 def _pool_means(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) -> _PooledMeans:
     """Pool means, of weight zero where there is none, by the level that each row is assigned to."""
     usable = weight > 0
+    power = exponents(np.where(usable, np.abs(mean), 0.0).max(axis=0, initial=0.0))
+    mean = np.ldexp(mean, -power)
     pivot = np.zeros((n_levels, mean.shape[1]))
     rows, columns = np.nonzero(usable)
     pivot[assignment[rows], columns] = mean[rows, columns]
     apart = np.where(usable, mean - pivot[assignment], 0.0)
     total = _sum_by(assignment, weight, n_levels)
     shift = ratio(_sum_by(assignment, weight * apart, n_levels), total)
-    return _PooledMeans(total, pivot + shift, np.where(usable, apart - shift[assignment], 0.0))
+    between = np.where(usable, apart - shift[assignment], 0.0)
+    return _PooledMeans(total, unscaled(pivot + shift, power), unscaled(between, power))
 
 
 def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
     """Weight and mean of what is left of a whole when a part of it is removed."""
     rest = remainder(weight, part_weight)
-    between = np.where((part_weight > 0) & (weight > 0), mean - part_mean, 0.0)
-    moved = mean + between * ratio(part_weight, rest)
-    return _RemainingMeans(rest, np.where(rest > 0, moved, 0.0), between, weight * ratio(part_weight, rest))
+    both = (part_weight > 0) & (weight > 0)
+    power = exponents(
+        np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0).max(axis=0, initial=0.0)
+    )
+    scaled = np.ldexp(mean, -power)
+    between = np.where(both, scaled - np.ldexp(part_mean, -power), 0.0)
+    moved = unscaled(scaled + between * ratio(part_weight, rest), power)
+    return _RemainingMeans(
+        rest,
+        np.where(rest > 0, moved, 0.0),
+        unscaled(between, power),
+        weight * ratio(part_weight, rest),
+    )
+
+
+def _mean_without(mean: Floats, values: Array, weight: Floats, rest: Floats) -> Floats:
+    """Means of levels without one of their rows, of the given value and weight, 0 for a null; (n,)."""
+    # The mean moves away from the row by the row's share of what is left. Quarters cannot overflow, and a row
+    # without weight may hold anything, infinity included.
+    apart = np.where(weight > 0, mean / 4 - np.asarray(values, dtype=np.float64) / 4, 0.0)
+    return unscaled(mean / 4 + apart * ratio(weight, rest), 2)
 
 
 def _sum_by(assignment: Codes, table: Array, n_levels: int) -> Array:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse
 
+from sufrep._accumulate import weighted_mean
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -70,7 +72,8 @@ class Representation:
         vectors: Any = values if sparse.issparse(values) else np.asarray(values, dtype=np.float64)
         weights = np.asarray(weight, dtype=np.float64)
         if prior is None:
-            prior = weights @ vectors / weights.sum()
+            is_sparse = sparse.issparse(vectors)
+            prior = weights @ vectors / weights.sum() if is_sparse else weighted_mean(vectors, weights)
         return cls(as_levels(levels), vectors, tuple(columns), weights, prior)
 
     @property

@@ -489,3 +489,15 @@ def test_a_stopped_run_leaves_the_old_report_unchanged_and_no_new_one(tmp_path, 
         assert messages.endswith("sufrep: stopped\n")
         assert "Traceback" not in messages
         assert [path.name for path in folder.iterdir()] == ["report.html"]
+
+
+def test_the_saved_encoder_knows_how_the_table_was_read(sufrep, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"g": ["a", "b", "c", "d"] * 20, "x": rng.normal(size=80), "y": rng.normal(size=80)})
+    frame.write_csv(tmp_path / "old.csv", separator=";", decimal_comma=True)
+    options = "--target y --group g --methods means --models linear --folds 2 --jobs 1"
+    result = sufrep(f"compare {tmp_path}/old.csv {options} --save {tmp_path}/g.sufrep")
+    assert result.code == 0, result.err
+    reading = load(tmp_path / "g.sufrep").reading_
+    assert reading.decimal == ","
+    assert reading.kinds() == {"g": "text", "x": "number"}

@@ -107,3 +107,24 @@ def test_a_damaged_file_is_refused(sufrep, tmp_path):
     result = sufrep(f"describe {tmp_path}/zip.sufrep")
     assert result.code == 1
     assert "it is not an encoder file, or it is truncated" in result.err
+
+
+def test_the_decimal_sign_is_described(sufrep, tmp_path):
+    (tmp_path / "old.csv").write_text("g;x\na;1,5\nb;2.876\n")
+    sufrep(f"encode {tmp_path}/old.csv --group g --method means --save {tmp_path}/g.sufrep")
+    assert "\n  numbers       with decimal commas\n" in sufrep(f"describe {tmp_path}/g.sufrep").out
+    described = json.loads(sufrep(f"describe {tmp_path}/g.sufrep --json").out)
+    assert described["reading"] == {
+        "decimal": ",",
+        "thousands": ".",
+        "separator": ";",
+        "encoding": "utf-8",
+        "kinds": {"g": "text", "x": "number"},
+    }
+
+
+def test_parameters_that_are_arrays_are_described(sufrep, tmp_path):
+    frame = pl.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0], "z": [3.0, 4.0]})
+    MeansEncoder("g", covariates=np.array(["x", "z"])).fit(frame).save(tmp_path / "g.sufrep")
+    result = sufrep(f"describe {tmp_path}/g.sufrep")
+    assert "parameters    group='g', covariates=['x', 'z']" in result.out

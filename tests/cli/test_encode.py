@@ -512,3 +512,81 @@ def test_the_encoder_file_is_not_changed_by_its_use(sufrep, encoder, new, tmp_pa
     sufrep(f"apply {encoder} {new} --out {tmp_path}/out.csv")
     assert encoder.read_bytes() == before
     assert load(encoder).get_params()["remainder"] == "passthrough"
+
+
+# New tables are read as the one that the encoder was fitted on
+
+
+def commas(path, *rows):
+    """A table as a German Excel writes it."""
+    path.write_text("\n".join(["g;x", *rows, ""]))
+    return path
+
+
+@pytest.fixture
+def fitted(sufrep, tmp_path):
+    """An encoder of a table with decimal commas and, in one cell, a point between thousands."""
+    table = commas(tmp_path / "old.csv", "a;1,5", "b;2.876", "a;2,5", "b;3,5")
+    result = sufrep(f"encode {table} --group g --method means --save {tmp_path}/g.sufrep")
+    assert result.code == 0, result.err
+    return tmp_path / "g.sufrep"
+
+
+def test_numbers_are_read_as_when_the_encoder_was_fitted(sufrep, fitted, tmp_path):
+    new = commas(tmp_path / "new.csv", "a;1.708", "b;2.000")
+    result = sufrep(f"apply {fitted} {new} --out {tmp_path}/out.parquet")
+    assert result.code == 0, result.err
+    assert pl.read_parquet(tmp_path / "out.parquet")["x"].to_list() == [1708.0, 2000.0]
+    assert "points as thousands separators, as when the encoder was fitted: 'x'" in result.err
+
+
+def test_a_table_that_can_only_be_read_in_another_way_is_refused(sufrep, fitted, tmp_path):
+    new = commas(tmp_path / "new.csv", "a;1.708", "b;2.25")
+    result = sufrep(f"apply {fitted} {new} --out {tmp_path}/out.parquet")
+    assert result.code == 1
+    assert "Column 'x' of " in result.err
+    assert "holds '2.25' in row 2, which is 2.25 with a decimal point." in result.err
+    assert "fitted on has numbers with decimal commas (1.708 is more than 1700) there." in result.err
+    assert "Hint: write it as that table was written, or fit the encoder again" in result.err
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_the_same_table_in_another_kind_of_file_is_encoded_alike(sufrep, fitted, tmp_path):
+    frame = pl.DataFrame({"g": ["a", "b", "c"], "x": [1.5, 2876.0, 2.5]})
+    frame.write_parquet(tmp_path / "new.parquet")
+    frame.write_csv(tmp_path / "new.tsv", separator="\t", decimal_comma=True)
+    (tmp_path / "new.csv").write_text('g|x\na|1,5\nb|2.876\nc|"2,5"\n', encoding="utf-16")
+    found = []
+    for name in ("new.parquet", "new.tsv", "new.csv"):
+        result = sufrep(f"apply {fitted} {tmp_path}/{name} --out {tmp_path}/out.parquet")
+        assert result.code == 0, result.err
+        found.append(pl.read_parquet(tmp_path / "out.parquet"))
+    assert found[0].equals(found[1])
+    assert found[0].equals(found[2])
+
+
+def test_columns_that_were_text_are_text_again(sufrep, tmp_path):
+    (tmp_path / "old.csv").write_text("g,code,x\na,x1,1\nb,002,2\n")
+    sufrep(f"encode {tmp_path}/old.csv --group g --method means --save {tmp_path}/g.sufrep")
+    (tmp_path / "new.csv").write_text("g,code,x\na,001,1\nb,NA,2\n")
+    result = sufrep(f"apply {tmp_path}/g.sufrep {tmp_path}/new.csv --out {tmp_path}/out.parquet")
+    assert result.code == 0, result.err
+    assert pl.read_parquet(tmp_path / "out.parquet")["code"].to_list() == ["001", "NA"]
+
+
+def test_a_column_that_the_encoder_does_not_read_may_hold_anything(sufrep, tmp_path):
+    (tmp_path / "old.csv").write_text("g,x,price\na,1.5,10\nb,2.5,20\na,3.5,30\n")
+    options = "--group g --target price --method means"
+    assert sufrep(f"encode {tmp_path}/old.csv {options} --save {tmp_path}/g.sufrep").code == 0
+    (tmp_path / "new.csv").write_text("g,x,price\na,1.5,unknown\n")
+    result = sufrep(f"apply {tmp_path}/g.sufrep {tmp_path}/new.csv --out {tmp_path}/out.csv")
+    assert result.code == 0, result.err
+
+
+def test_how_a_table_was_read_survives_loading_and_saving_but_not_another_fit(fitted, tmp_path):
+    encoder = load(fitted)
+    assert encoder.reading_.decimal == ","
+    encoder.save(tmp_path / "again.sufrep")
+    assert load(tmp_path / "again.sufrep").reading_ == encoder.reading_
+    encoder.fit(pl.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0]}))
+    assert not hasattr(encoder, "reading_")

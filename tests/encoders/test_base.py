@@ -24,9 +24,9 @@ from sufrep.encoders import METHODS, GroupEncoder
 from sufrep.errors import (
     ChangedParametersError,
     ClashingNamesError,
+    ColumnsMismatchError,
     InfiniteValueError,
     LengthMismatchError,
-    MissingColumnsError,
     MissingLevelError,
     SampleWeightError,
     SufrepError,
@@ -654,7 +654,7 @@ def test_a_chunk_that_is_refused_leaves_the_encoder_as_it_was(bad, method):
     changes, arguments, error, message = BAD_CHUNKS[bad]
     needs_numbers = make_encoder(method)._needs.covariates != "unused"
     if "sqft" in changes and not needs_numbers:
-        changes, error, message = {"floors": None}, MissingColumnsError, "- floors"
+        changes, error, message = {"floors": None}, ColumnsMismatchError, "- floors"
     encoder = make_encoder(method, "zipcode", missing="error", **CHUNKED[method])
     encoder.partial_fit(houses(zipcode=list("abcabc")), PRICE)
     before = state(encoder)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-import io
 import json
 import os
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -38,8 +37,11 @@ from sufrep import (
     RandomInterceptEncoder,
     SparseLowRankEncoder,
     SufficientEncoder,
+    ToNumbers,
 )
 from sufrep.encoders import METHODS, GroupEncoder
+from sufrep.encoders._archive import _Index, json_of
+from sufrep.encoders._persistence import load_encoder, load_steps, save_steps
 from sufrep.encoders._sufficient_search import COMPONENTS
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 
@@ -161,20 +163,35 @@ def rewrite(path: Path, change: Any) -> None:
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
+    write_members(path, members)
 
 
-def change_manifest(path: Path, **entries: Any) -> None:
-    """Set entries of the manifest; None takes one away."""
+def write_members(path: Path, members: dict[str, bytes]) -> None:
+    index = _Index()
+    parts = [index.add(name, zlib.crc32(data), len(data)) + data for name, data in members.items()]
+    path.write_bytes(b"".join([*parts, index.directory()]))
 
-    def change(members: dict[str, bytes]) -> None:
-        manifest = json.loads(members["manifest.json"]) | entries
-        kept = {key: value for key, value in manifest.items() if value is not None}
-        members["manifest.json"] = json.dumps(kept).encode()
 
-    rewrite(path, change)
+def change_manifest(path: Path, change: Any) -> None:
+    """Write the archive again after ``change`` of its manifest, a dict."""
+
+    def change_members(members: dict[str, bytes]) -> None:
+        manifest = json.loads(members["manifest.json"])
+        change(manifest)
+        members["manifest.json"] = json_of(manifest)
+
+    rewrite(path, change_members)
+
+
+def set_entry(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """A change that sets an entry, or takes it away if the value is None."""
+
+    def change(part: dict[str, Any]) -> None:
+        part[name] = value
+        if value is None:
+            del part[name]
+
+    return change
 
 
 @pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
@@ -329,28 +346,12 @@ def test_paths_may_be_text(tmp_path):
 
 def test_files_hold_no_code(saved):
     with zipfile.ZipFile(saved) as archive:
-        for name in archive.namelist():
-            data = archive.read(name)
-            if name == "manifest.json":
-                json.loads(data)
-            else:
-                assert name.endswith(".npy")
-                assert np.load(io.BytesIO(data), allow_pickle=False).dtype.kind in "biuf"
-
-
-def test_arrays_of_objects_are_not_read_even_with_the_right_checksum(saved):
-    buffer = io.BytesIO()
-    np.save(buffer, np.array([print], dtype=object), allow_pickle=True)
-
-    def change(members: dict[str, bytes]) -> None:
-        manifest = json.loads(members["manifest.json"])
-        members["0.npy"] = buffer.getvalue()
-        manifest["checksums"][0] = hashlib.sha256(members["0.npy"]).hexdigest()
-        members["manifest.json"] = json.dumps(manifest).encode()
-
-    rewrite(saved, change)
-    with pytest.raises(EncoderFileError, match="Cannot read"):
-        sufrep.load(saved)
+        manifest = json.loads(archive.read("manifest.json"))
+        names = [f"{number}.bin" for number in range(len(manifest["arrays"]))]
+        assert archive.namelist() == ["manifest.json", *names]
+        for name, described in zip(names, manifest["arrays"], strict=True):
+            assert np.dtype(described["dtype"]).kind in "biuf"
+            assert np.frombuffer(archive.read(name), described["dtype"]).size == np.prod(described["shape"])
 
 
 def test_equal_encoders_are_equal_files(tmp_path):
@@ -397,7 +398,7 @@ def test_a_crash_leaves_the_old_file_and_nothing_else(step, failure, saved, monk
         raise failure
 
     target = {
-        "write": (zipfile.ZipFile, "writestr"),
+        "write": (Path, "chmod"),
         "sync": (os, "fsync"),
         "rename": (Path, "replace"),
     }
@@ -430,10 +431,8 @@ def test_a_file_cut_off_anywhere_is_refused(saved):
             sufrep.load(saved)
 
 
-def test_a_file_with_any_byte_changed_is_refused_or_means_the_same(saved):
+def test_a_file_with_any_byte_changed_is_refused(saved):
     whole = saved.read_bytes()
-    expected = sufrep.load(saved)
-    n_refused = 0
     # All bytes of the headers at both ends, and a few in between.
     positions = sorted({*range(60), *range(60, len(whole), 23), *range(len(whole) - 200, len(whole))})
     for position in positions:
@@ -441,15 +440,8 @@ def test_a_file_with_any_byte_changed_is_refused_or_means_the_same(saved):
             damaged = bytearray(whole)
             damaged[position] ^= flip
             saved.write_bytes(damaged)
-            try:
-                loaded = sufrep.load(saved)
-            except EncoderFileError:
-                n_refused += 1
-            else:
-                # Dates and attributes of the archive carry no meaning.
-                assert_same_attributes(loaded, expected)
-                assert same(loaded.get_params(), expected.get_params())
-    assert n_refused > 2 * len(positions) / 3  # a third of all changes
+            with pytest.raises(EncoderFileError, match="Hint: "):
+                sufrep.load(saved)
 
 
 @pytest.mark.parametrize(
@@ -469,22 +461,52 @@ def test_archives_of_other_programs_are_refused(manifest, file):
         archive.writestr("word/document.xml", "<xml/>")
         if manifest is not None:
             archive.writestr("manifest.json", manifest)
-    with pytest.raises(EncoderFileError, match=r"(no readable manifest|its format is 'zip')"):
+    with pytest.raises(EncoderFileError, match=r"it is not an encoder file.*\nHint: "):
         sufrep.load(file)
 
 
 def test_files_of_a_newer_format_are_refused(saved):
-    change_manifest(saved, version=2)
+    change_manifest(saved, set_entry("version", 2))
     with pytest.raises(
         EncoderFileError, match=r"format version 2; this sufrep reads version 1.*\nHint: upgrade"
     ):
         sufrep.load(saved)
 
 
+def test_files_of_a_newer_record_are_refused(saved):
+    change_manifest(saved, lambda manifest: manifest["versions"].update(Representation=2))
+    with pytest.raises(
+        EncoderFileError, match=r"holds a Representation of version 2; this sufrep reads up to 1.*\nHint: up"
+    ):
+        sufrep.load(saved)
+
+
+def test_records_that_the_manifest_does_not_list_are_refused(saved):
+    change_manifest(saved, lambda manifest: manifest["versions"].pop("Representation"))
+    with pytest.raises(EncoderFileError, match="'Representation', which its manifest does not list"):
+        sufrep.load(saved)
+
+
 def test_files_of_unknown_encoders_are_refused(saved):
-    change_manifest(saved, encoder="WonderEncoder")
+    change_manifest(saved, lambda manifest: manifest["versions"].update(WonderEncoder=1))
     with pytest.raises(EncoderFileError, match=r"holds a 'WonderEncoder'.*\nHint: install"):
         sufrep.load(saved)
+
+
+def test_files_of_several_steps_hold_all_of_them(file):
+    rows = rows_of(["a", "b", None]).assign(colour=["red", "blue", None] * 4)
+    numbers = ToNumbers(keep="g").fit(rows)
+    encoder = MeansEncoder("g").fit(numbers.transform(rows))
+    save_steps([numbers, encoder], file)
+    classes = {cls.__name__: cls for cls in (ToNumbers, MeansEncoder)}
+    first, last = load_steps(file, classes)
+    np.testing.assert_array_equal(
+        last.transform(first.transform(rows)), encoder.transform(numbers.transform(rows))
+    )
+    with pytest.raises(EncoderFileError, match=r"holds a 'ToNumbers'.*\nHint: install"):
+        sufrep.load(file)
+    with pytest.raises(EncoderFileError, match=r"it holds 2 steps \(ToNumbers, MeansEncoder\).*\nHint: save"):
+        load_encoder(file, classes)
 
 
 def test_encoders_of_the_users_own_are_not_run(file):
@@ -496,17 +518,28 @@ def test_encoders_of_the_users_own_are_not_run(file):
         sufrep.load(file)
 
 
-@pytest.mark.parametrize("entry", ["encoder", "parameters", "fitted", "checksums"])
-@pytest.mark.parametrize("value", [None, [], 3, "text", ["text"], {"a": 1}], ids=repr)
+NONSENSE = pytest.mark.parametrize("value", [None, [], 3, "text", ["text"], {"a": 1}], ids=repr)
+
+
+@pytest.mark.parametrize("entry", ["steps", "versions", "arrays", "format"])
+@NONSENSE
 def test_manifests_that_make_no_sense_are_refused(entry, value, saved):
-    change_manifest(saved, **{entry: value})
+    change_manifest(saved, set_entry(entry, value))
+    with pytest.raises(EncoderFileError, match="Hint: "):
+        sufrep.load(saved)
+
+
+@pytest.mark.parametrize("entry", ["class", "parameters", "fitted", "output"])
+@NONSENSE
+def test_steps_that_make_no_sense_are_refused(entry, value, saved):
+    change_manifest(saved, lambda manifest: set_entry(entry, value)(manifest["steps"][0]))
     with pytest.raises(EncoderFileError, match="Hint: "):
         sufrep.load(saved)
 
 
 def test_an_array_that_is_not_what_was_saved_is_refused(saved):
     def change(members: dict[str, bytes]) -> None:
-        members["0.npy"] = members["1.npy"]
+        members["0.bin"] = bytes(len(members["0.bin"]))
 
     rewrite(saved, change)
     with pytest.raises(EncoderFileError, match="array 0 does not match its checksum"):
@@ -514,8 +547,8 @@ def test_an_array_that_is_not_what_was_saved_is_refused(saved):
 
 
 def test_an_array_that_is_not_there_is_refused(saved):
-    rewrite(saved, lambda members: members.pop("0.npy"))
-    with pytest.raises(EncoderFileError, match="array 0 does not match its checksum"):
+    rewrite(saved, lambda members: members.pop("0.bin"))
+    with pytest.raises(EncoderFileError, match=r"it has no member '0\.bin'"):
         sufrep.load(saved)
 
 
@@ -550,12 +583,12 @@ def nested(file: Path, choose: Callable[..., None]) -> Path:
 def change_component(path: Path, change: Any) -> None:
     """Write the file again after ``change`` of the manifest of the component "target", a dict."""
 
-    def change_members(members: dict[str, bytes]) -> None:
-        manifest = json.loads(members["manifest.json"])
-        change(manifest["fitted"]["encoders_"]["$dict"]["target"])
-        members["manifest.json"] = json.dumps(manifest).encode()
+    def change_first(manifest: dict[str, Any]) -> None:
+        (name, component), *_ = manifest["steps"][0]["fitted"]["encoders_"]["$dict"]
+        assert name == "target"
+        change(component)
 
-    rewrite(path, change_members)
+    change_manifest(path, change_first)
 
 
 @pytest.mark.parametrize(
@@ -635,12 +668,12 @@ def test_a_learner_is_not_saved(file):
 
 @pytest.mark.parametrize("name", ["WonderEncoder", "LatentStateRegressor", "Ridge", None, ["MeansEncoder"]])
 def test_a_component_of_an_unknown_class_is_refused(name, nested):
-    change_component(nested, lambda component: component["$encoder"].update(encoder=name))
+    change_component(nested, lambda component: component["$encoder"].update({"class": name}))
     with pytest.raises(EncoderFileError, match=r"do not fit together.*\nHint: save the encoder again"):
         sufrep.load(nested)
 
 
-@pytest.mark.parametrize("key", ["encoder", "parameters", "fitted", "output"])
+@pytest.mark.parametrize("key", ["class", "parameters", "fitted", "output"])
 def test_a_component_that_lacks_a_part_is_refused(key, nested):
     change_component(nested, lambda component: component["$encoder"].pop(key))
     with pytest.raises(EncoderFileError, match=f"do not fit together.*{key}"):

@@ -378,7 +378,7 @@ def test_a_chunk_that_fails_leaves_the_encoder_as_it_was(kind):
     before = encoder.transform(rows)
     with pytest.raises(errors.LengthMismatchError, match="X has 4 row"):
         encoder.partial_fit(rows.assign(shop="new"), y[:3])
-    with pytest.raises(errors.MissingColumnsError, match="- x"):
+    with pytest.raises(errors.ColumnsMismatchError, match="- x"):
         encoder.partial_fit(rows[["shop"]], y)
     after = encoder.transform(rows)
     np.testing.assert_array_equal(sparse.csr_array(after).toarray(), sparse.csr_array(before).toarray())
@@ -426,3 +426,60 @@ def test_a_fit_without_groups_leaves_no_details_of_an_earlier_one(method):
     assert details & vars(encoder).keys()
     encoder.set_params(group=None).fit(rows[["x", "z"]].to_numpy(), y)
     assert not details & vars(encoder).keys()
+
+
+# Extreme numbers
+
+# With these parameters, a power of two as the unit of a column leaves every vector as it is, up to that unit.
+EXTREME: dict[str, tuple[str, dict[str, Any]]] = {
+    **{method: (method, {}) for method in DISTINCT},
+    "means, shrunk": ("means", {"shrinkage": "auto"}),
+    "means, left out": ("means", {"leave_one_out": True}),
+    "means with the target": ("means", {"use_target": True}),
+    "low_rank with the target": ("low_rank", {"use_target": True}),
+    "low_rank, raw units": ("low_rank", {"standardize": False, "n_components": 1}),
+    "sparse_low_rank, raw units": ("sparse_low_rank", {"standardize": False, "n_components": 1}),
+    "mnl by discriminant": ("mnl", {"solver": "lda"}),
+    "latent_state, no ranks": ("latent_state", {"transform_covariates": "standardize"}),
+    "latent_state with the target": ("latent_state", {"use_target": True, "cv": 2}),
+}
+# From subnormal numbers to the largest doubles.
+POWERS = (-1040, -996, -515, 90, 515, 664, 996, 1021)
+
+
+def columns_of(frame: pd.DataFrame, y: Any, name: str) -> Any:
+    method, parameters = EXTREME[name]
+    encoder = make_encoder(method, "shop", remainder="drop", **{**SMALL.get(method, {}), **parameters})
+    return np.asarray(encoder.fit_transform(frame, y), dtype=float)
+
+
+def assert_the_same_up_to_units(found: Any, expected: Any, tolerance: float) -> None:
+    assert np.isfinite(found).all()
+    for ours, theirs in zip(found.T, expected.T, strict=True):
+        unit = np.abs(theirs).max() / np.abs(ours).max() if ours.any() else 1.0
+        assert np.isfinite(unit)
+        np.testing.assert_allclose(np.abs(ours * unit), np.abs(theirs), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("unit_of", ["covariate", "target"])
+@pytest.mark.parametrize("name", EXTREME)
+def test_extreme_numbers_are_encoded_like_others_or_refused(name, unit_of):
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 5, 40)
+    frame = pd.DataFrame({"shop": np.array(list("abcde"), dtype=object)[level]})
+    frame["a"], frame["b"] = rng.uniform(-2, 2, 40) + level, rng.normal(size=40) - level**2
+    y = rng.uniform(-2, 2, 40) + level
+    expected, compared = columns_of(frame, y, name), 0
+    for power in POWERS:
+        other = frame.assign(a=np.ldexp(frame["a"], power)) if unit_of == "covariate" else frame
+        try:
+            found = columns_of(other, np.ldexp(y, power) if unit_of == "target" else y, name)
+        except errors.MagnitudeError:
+            continue
+        compared += 1
+        # Raw units decide which covariate dominates, and a subnormal number has few digits.
+        if "raw units" in name or power < -1022:
+            assert np.isfinite(found).all()
+        elif "sufficient" not in name:
+            assert_the_same_up_to_units(found, expected, TOLERANCE.get(EXTREME[name][0], 1e-6))
+    assert compared

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -74,6 +75,34 @@ def test_hours_are_parts_of_days():
     times = [datetime(1970, 1, 2, 6), datetime(1970, 1, 1, 12)]
     found = ToNumbers().fit_transform(pl.DataFrame({"t": times}))
     assert found["t_days"].to_list() == [1.25, 0.5]
+
+
+BERLIN, NEW_YORK = ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")
+
+
+@pytest.mark.parametrize("zone", [UTC, BERLIN, NEW_YORK])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "text"])
+def test_a_time_with_a_zone_is_a_point_in_time(library, zone):
+    times = [datetime(2024, 2, 29, 23, 30, tzinfo=UTC), datetime(2024, 7, 1, 1, 0, tzinfo=UTC)]
+    local = [time.astimezone(zone) for time in times]
+    makers = {
+        "pandas": lambda: pd.DataFrame({"t": pd.DatetimeIndex(local)}),
+        "polars": lambda: pl.DataFrame({"t": pl.Series(times).dt.convert_time_zone(str(zone))}),
+        "pyarrow": lambda: pa.table({"t": pa.array(local, pa.timestamp("us", str(zone)))}),
+        "text": lambda: pd.DataFrame({"t": [time.isoformat() for time in local]}),
+    }
+    found = ToNumbers().set_output(transform="pandas").fit_transform(makers[library]())
+    expected = [[time.timestamp() / 86_400, time.month, time.weekday()] for time in local]
+    np.testing.assert_allclose(found.to_numpy().astype(float), expected, rtol=1e-15)
+
+
+def test_times_with_and_without_a_zone_are_not_mixed():
+    mixed = pd.DataFrame({"t": ["2024-02-29T23:30:00+01:00", "2024-02-29T23:30:00"]})
+    with pytest.raises(errors.TimeZoneError, match="'t' holds times with a time zone and others without"):
+        ToNumbers().fit(mixed)
+    fitted = ToNumbers().fit(mixed[:1])
+    with pytest.raises(errors.TimeZoneError, match="without a time zone, but fit saw times with a time zone"):
+        fitted.transform(mixed[1:])
 
 
 def test_digits_alone_are_no_date():

@@ -109,6 +109,19 @@ def test_strings_and_categories_are_text(kind):
     assert column(TEXT[kind]).kind(0) == "text"
 
 
+@pytest.mark.parametrize("values", [[0.0, 2.5, np.nan], [0, 3, 0], [False, True, False]])
+def test_sparse_columns_of_pandas_are_numbers(values):
+    dense = pd.DataFrame({"x": values, "y": [1.0, 2.0, 3.0]})
+    frame = dense.astype({"x": pd.SparseDtype(dense["x"].dtype)})
+    table = FrameTable.from_native(frame)
+    assert table.kind(0) == "numeric"
+    np.testing.assert_array_equal(table.numbers(0), np.asarray(values, dtype=float))
+    assert table.factorize(0).levels.tolist() == FrameTable.from_native(dense).factorize(0).levels.tolist()
+    kept = table.encode([0], [], "pandas")
+    pd.testing.assert_frame_equal(kept, frame[["x"]])
+    np.testing.assert_array_equal(table.encode([0], [], "default").ravel(), np.asarray(values, dtype=float))
+
+
 @pytest.mark.parametrize("kind", OTHER)
 def test_dates_and_the_like_are_neither_text_nor_numbers(kind):
     assert column(OTHER[kind]).kind(0) == "other"

@@ -37,6 +37,20 @@ def test_scores_are_normal_quantiles_of_mid_ranks(rows: list[float]) -> None:
     np.testing.assert_allclose(found, expected if len(set(rows)) > 1 else 0.0, atol=1e-12)
 
 
+def test_standard_scores_go_on_beyond_the_rows_they_were_fitted_to():
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(5, 2, 50), rng.normal(size=50) * 1e-200]
+    maps = fit_normal_scores(columns, ranks=False)
+    new = [np.array([-100.0, 5.0, 300.0]), np.array([-1e-198, 0.0, 1e300])]
+    expected = [(value - column.mean()) / column.std() for value, column in zip(new, columns, strict=True)]
+    found = maps.apply(new)
+    np.testing.assert_allclose(found[:, 0], expected[0], rtol=1e-12)
+    np.testing.assert_allclose(found[:2, 1], expected[1][:2], rtol=1e-9)
+    assert found[2, 1] == 1e140  # the largest score
+    ranks = fit_normal_scores(columns).apply(new)
+    assert ranks[2, 0] == fit_normal_scores(columns).apply([columns[0], columns[1]])[:, 0].max()
+
+
 @given(values)
 @settings(deadline=None, max_examples=50)
 def test_only_the_order_of_the_values_matters(rows: list[float]) -> None:

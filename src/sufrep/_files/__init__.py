@@ -11,10 +11,13 @@
 
 from __future__ import annotations
 
+from sufrep._files._reading import ColumnReading, TableReading
 from sufrep._files._sources import TableSource, open_table, table_file
 from sufrep._files._writing import TableWriter, check_path, check_writable, write_table
 
 __all__ = [
+    "ColumnReading",
+    "TableReading",
     "TableSource",
     "TableWriter",
     "check_path",

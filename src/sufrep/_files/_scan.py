@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sufrep._files._reading import TableReading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,10 @@ class Scan:
         What a user should know about how the rows are read.
     copy : TemporaryCopy or None
         Must live as long as the rows.
+    reading : TableReading
+        What was found about a text file, without its columns.
+    empty : tuple of str
+        Columns of a text file without values, whose kind is not known.
     """
 
     rows: pl.LazyFrame
@@ -42,6 +48,8 @@ class Scan:
     code: str
     notes: tuple[str, ...] = ()
     copy: TemporaryCopy | None = None
+    reading: TableReading = field(default_factory=TableReading)
+    empty: tuple[str, ...] = ()
 
 
 class TemporaryCopy:

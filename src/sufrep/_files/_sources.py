@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from sufrep._files._reading import ColumnReading, TableReading, kind_of, zone_of
 from sufrep._files._scan import Scan, call_code, has_pattern
 from sufrep.errors import (
     FileEndingError,
@@ -52,6 +53,8 @@ class TableSource:
     code : str
         Python code that defines `table`, a polars frame equal to `read()`. It is generated from what was
         found about the table: separator, decimal sign, encoding, spellings of null, types.
+    reading : TableReading
+        What was found about the meaning of the cells, to read other tables in the same way.
     """
 
     where: str
@@ -59,6 +62,7 @@ class TableSource:
     n_rows: int
     notes: tuple[str, ...]
     code: str
+    reading: TableReading
     _rows: pl.LazyFrame
     _copy: TemporaryCopy | None
 
@@ -103,7 +107,13 @@ class TableSource:
         _require(self.where, columns, self.names)
 
 
-def open_table(source: str | Path, *, text: Sequence[str] = (), drop: Sequence[str] = ()) -> TableSource:
+def open_table(
+    source: str | Path,
+    *,
+    text: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    reading: TableReading | None = None,
+) -> TableSource:
     """Find a table, its columns and their types.
 
     Parameters
@@ -116,16 +126,22 @@ def open_table(source: str | Path, *, text: Sequence[str] = (), drop: Sequence[s
         formats become their digits: 98178 and 98178.0 are "98178".
     drop : sequence of str
         Columns that are left out, as if they did not exist.
+    reading : TableReading, optional
+        How another table was read. This one is read in the same way; if that is impossible, a
+        `ReadingMismatchError` shows both readings. Columns that are in only one of them do not matter.
     """
     try:
         import polars as pl
     except ModuleNotFoundError as error:
         raise MissingDependencyError("polars", f"Reading {str(source)!r}", "cli") from error
     where, text, drop = str(source), tuple(dict.fromkeys(text)), tuple(dict.fromkeys(drop))
-    scan = _scan(where, text, drop)
+    scan = _scan(where, text, drop, reading)
     with _reading(where):
         schema = scan.rows.collect_schema()
     _require(where, (*text, *drop), schema.names())
+    if reading is not None:
+        reading.check_types(where, {name: dtype for name, dtype in schema.items() if name not in scan.empty})
+        text += tuple(name for name in reading.texts() if name in schema and name not in (*text, *drop))
     if not scan.n_rows:
         raise TableContentError(where, "has columns but no rows.", "check the step that wrote it.")
     for name in text:
@@ -135,7 +151,20 @@ def open_table(source: str | Path, *, text: Sequence[str] = (), drop: Sequence[s
     rows = scan.rows.with_columns(as_text(name, schema[name]) for name in text).drop(drop)
     names = tuple(name for name in schema.names() if name not in drop)
     code = _code(scan, {name: schema[name] for name in text}, drop)
-    return TableSource(where, names, scan.n_rows, scan.notes, code, rows, scan.copy)
+    found = replace(scan.reading, columns=_columns(schema, text, (*drop, *scan.empty)))
+    return TableSource(where, names, scan.n_rows, scan.notes, code, found, rows, scan.copy)
+
+
+def _columns(
+    schema: Mapping[str, pl.DataType], text: Sequence[str], unknown: Sequence[str]
+) -> tuple[ColumnReading, ...]:
+    """How the columns are read; without those of an unknown kind."""
+    kinds = {name: "text" if name in text else kind_of(dtype) for name, dtype in schema.items()}
+    return tuple(
+        ColumnReading(name, kind, zone_of(schema[name]))
+        for name, kind in kinds.items()
+        if kind is not None and name not in unknown
+    )
 
 
 def table_file(source: str) -> Path:
@@ -181,7 +210,8 @@ def _require(where: str, columns: Sequence[str], names: Sequence[str]) -> None:
         raise TableColumnError(where, missing, names)
 
 
-def _scan(where: str, text: Sequence[str], drop: Sequence[str]) -> Scan:
+def _scan(where: str, text: Sequence[str], drop: Sequence[str], reading: TableReading | None) -> Scan:
+    text = text if reading is None else (*text, *reading.texts())
     kind, name, table = _parts(where)
     path = _existing(Path(name))
     if kind:
@@ -196,7 +226,7 @@ def _scan(where: str, text: Sequence[str], drop: Sequence[str]) -> Scan:
 
         with _reading(where):
             # The types of columns that are left out do not matter, so they count as text.
-            return scan_text(path, (*text, *drop))
+            return scan_text(path, (*text, *drop), reading)
     return _scan_binary(path, where, "parquet" if ending in PARQUET_ENDINGS else "ipc")
 
 

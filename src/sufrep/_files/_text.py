@@ -1,14 +1,7 @@
-"""Text files with a header and separated fields: how they are written, and the types of their columns.
+"""Text files with a header and separated fields: how they are written, and code that reads them.
 
-Every column is read as text first, so that nothing is lost before it is known to be a number. The type of a
-column is the first of these that fits all its values: booleans, integers of 64 bits (signed, then unsigned),
-longer integers (which stay text, because a float would round them), numbers with a decimal point, numbers
-with a decimal comma (only in files separated by semicolons or tabs), text. In a column of numbers, NA and
-similar spellings are nulls; in a column of text they are text (NA is Namibia).
-
-In a file with decimal commas, points separate thousands: "1.234" is 1234 there, and "1.234,5" is 1234.5. If
-some columns have decimal points that cannot separate thousands ("1.5"), columns with commas stay text, and a
-note reports them.
+Every column is read as text first, so that nothing is lost before it is known to be a number; `_types` finds
+out what each column holds.
 """
 
 from __future__ import annotations
@@ -19,16 +12,20 @@ import gzip
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from sufrep._files._reading import TableReading
 from sufrep._files._scan import Scan, TemporaryCopy, call_code, dict_code, has_pattern
-from sufrep.errors import TableContentError, listed
+from sufrep._files._types import COLUMN_TYPES, NULLS, find_same_types, find_types
+from sufrep.errors import TableContentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from io import BufferedReader
+
+    from sufrep._files._types import ColumnFindings, TextTypes
 
 # Characters that are rarer in text come first.
 SEPARATORS = ("\t", "|", ";", ",")
@@ -45,18 +42,21 @@ _ENCODING_NOTES = {
     "cp1252": ("read as Windows-1252 (Latin-1), because it is not UTF-8",),
     "latin-1": ("read as Latin-1, because it is not UTF-8",),
 }
-_NULLS = ("", "NA", "N/A", "n/a", "null", "NULL", "None")
-# Rows that rule out most types; the whole file is only checked for the remaining ones.
-_HEAD_ROWS = 10_000
-_COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 
 
-def scan_text(path: Path, text: Sequence[str]) -> Scan:
-    """Find the dialect and the types of a file, in one pass over it; only counts stay in memory."""
+def scan_text(path: Path, text: Sequence[str], reading: TableReading | None = None) -> Scan:
+    """Find the dialect and the types of a file, in one pass over it; only counts stay in memory.
+
+    With a ``reading`` of another table, its decimal sign, spellings of null and kinds of columns hold here.
+    """
     file = read_dialect(path)
     rows = _scan_as_text(file)
     try:
-        types = find_types(rows, file.names, text, commas=file.separator in ";\t")
+        commas = file.separator in ";\t"
+        if reading is None:
+            types = find_types(rows, file.names, text, commas=commas)
+        else:
+            types = find_same_types(rows, file.where, file.names, text, reading, commas=commas)
     except pl.exceptions.PolarsError as error:
         _check_records(file)
         what = f"cannot be read as a table: {str(error).splitlines()[0]}."
@@ -69,7 +69,16 @@ def scan_text(path: Path, text: Sequence[str]) -> Scan:
         n_rows -= types.n_empty
         notes += (f"{types.n_empty} empty line(s) left out",)
     imports, code = reading_code(file, types, has_blanks=has_blanks)
-    return Scan(rows.with_columns(types.expressions()), n_rows, imports, code, notes, file.copy)
+    found = TableReading(
+        decimal=types.decimal,
+        thousands="." if types.decimal == "," else None,
+        nulls=NULLS if reading is None or not reading.nulls else reading.nulls,
+        separator=file.separator,
+        encoding=file.encoding,
+    )
+    empty = tuple(name for name, column in types.columns.items() if column.kind == "empty")
+    parsed = rows.with_columns(types.expressions())
+    return Scan(parsed, n_rows, imports, code, notes, file.copy, found, empty)
 
 
 def _scan_as_text(file: TextFile, *, rename: bool = True) -> pl.LazyFrame:
@@ -240,205 +249,6 @@ def _guess_separator(head: str) -> str:
 
     best = max(SEPARATORS, key=score)
     return best if any(score(best)) else ","
-
-
-# The types
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    """A type that text may stand for.
-
-    Attributes
-    ----------
-    dtype : DataType
-    parse : callable
-        From an expression of stripped text to the values; null for what cannot be read.
-    code : str
-        What `parse` does, as Python code that follows the expression.
-    """
-
-    dtype: pl.DataType
-    parse: Callable[[pl.Expr], pl.Expr]
-    code: str = ""
-
-
-def _boolean(text: pl.Expr) -> pl.Expr:
-    lower = text.str.to_lowercase()
-    return pl.when(lower.is_in(["true", "false"])).then(lower == "true")
-
-
-def _digits(text: pl.Expr) -> pl.Expr:
-    return pl.when(text.str.contains(r"^[+-]?\d+$")).then(text)
-
-
-def _comma(text: pl.Expr) -> pl.Expr:
-    plain = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
-    return pl.when(text.str.contains(_COMMA)).then(plain).cast(pl.Float64, strict=False)
-
-
-def _cast(dtype: pl.DataType) -> ColumnType:
-    return ColumnType(dtype, lambda text: text.cast(dtype, strict=False), f".cast(pl.{dtype}, strict=False)")
-
-
-# In order of preference.
-COLUMN_TYPES: dict[str, ColumnType] = {
-    "boolean": ColumnType(
-        pl.Boolean(),
-        _boolean,
-        ".str.to_lowercase().replace_strict({'true': True, 'false': False}, default=None)",
-    ),
-    "integer": _cast(pl.Int64()),
-    "unsigned": _cast(pl.UInt64()),
-    "digits": ColumnType(pl.String(), _digits),
-    "point": _cast(pl.Float64()),
-    "comma": ColumnType(
-        pl.Float64(),
-        _comma,
-        ".str.replace_all('.', '', literal=True).str.replace(',', '.', literal=True)"
-        ".cast(pl.Float64, strict=False)",
-    ),
-    "empty": ColumnType(pl.String(), lambda _: pl.lit(None, dtype=pl.String)),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnFindings:
-    """The type of a column that is not plain text, and how its values are spelled.
-
-    Attributes
-    ----------
-    kind : str
-        Key of `COLUMN_TYPES`.
-    nulls : tuple of str
-        Spellings of null; "" if there are empty texts in quotes.
-    is_padded : bool
-        Whether some values have blanks around them.
-    has_thousands : bool
-        Whether points separate thousands.
-    """
-
-    kind: str
-    nulls: tuple[str, ...]
-    is_padded: bool
-    has_thousands: bool
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether ``polars.read_csv`` gives the same values when it is given the type."""
-        if self.kind == "empty":
-            return not self.nulls
-        return len(tuple(filter(None, self.nulls))) <= 1 and not self.is_padded and not self.has_thousands
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TextTypes:
-    """How to read each column that is not text, and the notes about them."""
-
-    n_rows: int
-    n_empty: int
-    last_has_nulls: bool
-    columns: Mapping[str, ColumnFindings]
-    notes: tuple[str, ...]
-
-    def expressions(self) -> list[pl.Expr]:
-        """The columns that are not text, parsed."""
-        return [
-            COLUMN_TYPES[column.kind].parse(_stripped(name)).alias(name)
-            for name, column in self.columns.items()
-        ]
-
-
-def find_types(rows: pl.LazyFrame, names: Sequence[str], text: Sequence[str], *, commas: bool) -> TextTypes:
-    """Find the types of columns of text; those in ``text`` stay text in any case."""
-    kinds = [kind for kind in COLUMN_TYPES if kind != "empty" and (commas or kind != "comma")]
-    tried = {name: kinds for name in names if name not in text}
-    head = _measure(rows.head(_HEAD_ROWS), names, tried)
-    tried = {name: _fitting(head, name, kinds) for name, kinds in tried.items()}
-    found = _measure(rows, names, {name: fits for name, fits in tried.items() if fits})
-    fitting = {name: _fitting(found, name, kinds) for name, kinds in tried.items() if kinds}
-    fitting = {name: fits for name, fits in fitting.items() if fits}
-    decided = {name: "empty" if _is_null(found, name) else fits[0] for name, fits in fitting.items()}
-    notes = _settle_commas(decided, fitting)
-    notes += [
-        f"read as text, because its numbers have more than 64 bits: {name!r}"
-        for name, kind in decided.items()
-        if kind == "digits"
-    ]
-    zeros = [name for name, kind in decided.items() if kind == "integer" and found[f"{name}\0zeros"]]
-    if zeros:
-        notes.append(f"read as numbers, which lose their leading zeros: {listed(zeros)}")
-    return TextTypes(
-        n_rows=found["\0rows"],
-        n_empty=found["\0empty"],
-        last_has_nulls=bool(found["\0last"]),
-        columns={name: _findings(found, name, kind) for name, kind in decided.items() if kind != "digits"},
-        notes=tuple(notes),
-    )
-
-
-def _measure(rows: pl.LazyFrame, names: Sequence[str], tried: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Count, in one pass, the values of each column and those that each type can read."""
-    wanted = [
-        pl.len().alias("\0rows"),
-        pl.all_horizontal(pl.col(name).is_null() for name in names).sum().alias("\0empty"),
-        pl.col(names[-1]).is_null().sum().alias("\0last"),
-    ]
-    for name, kinds in tried.items():
-        value = _stripped(name)
-        null = value.is_in(_NULLS)
-        padded = value.str.len_bytes() != pl.col(name).str.len_bytes()
-        wanted.append(value.is_not_null().sum().alias(f"{name}\0values"))
-        wanted.append(null.sum().alias(f"{name}\0nulls"))
-        wanted.append(value.filter(null).unique().sort().implode().alias(f"{name}\0spellings"))
-        wanted.append(padded.sum().alias(f"{name}\0padded"))
-        if "integer" in kinds:
-            wanted.append(value.str.contains(r"^[+-]?0\d").sum().alias(f"{name}\0zeros"))
-        if "comma" in kinds:
-            wanted.append(value.str.contains(".", literal=True).sum().alias(f"{name}\0points"))
-        wanted += [
-            COLUMN_TYPES[kind].parse(value).is_not_null().sum().alias(f"{name}\0{kind}") for kind in kinds
-        ]
-    return rows.select(wanted).collect(engine="streaming").row(0, named=True)
-
-
-def _stripped(name: str) -> pl.Expr:
-    return pl.col(name).str.strip_chars()
-
-
-def _fitting(found: Mapping[str, int], name: str, tried: Sequence[str]) -> list[str]:
-    wanted = found.get(f"{name}\0values", 0) - found.get(f"{name}\0nulls", 0)
-    return [kind for kind in tried if found[f"{name}\0{kind}"] == wanted]
-
-
-def _is_null(found: Mapping[str, int], name: str) -> bool:
-    return found[f"{name}\0values"] == found[f"{name}\0nulls"]
-
-
-def _findings(found: Mapping[str, Any], name: str, kind: str) -> ColumnFindings:
-    return ColumnFindings(
-        kind,
-        nulls=tuple(found[f"{name}\0spellings"]),
-        is_padded=bool(found[f"{name}\0padded"]),
-        has_thousands=kind == "comma" and bool(found[f"{name}\0points"]),
-    )
-
-
-def _settle_commas(decided: dict[str, str], fitting: Mapping[str, Sequence[str]]) -> list[str]:
-    """Revise the meaning of points and commas where the columns together say more than each alone."""
-    commas = [name for name, kind in decided.items() if kind == "comma"]
-    if not commas:
-        return []
-    points = [name for name, kind in decided.items() if kind == "point"]
-    if any("comma" not in fitting[name] for name in points):
-        for name in commas:
-            del decided[name]
-        return [f"read as text, because some columns have decimal points and others commas: {listed(commas)}"]
-    decided.update(dict.fromkeys(points, "comma"))
-    notes = [f"commas read as decimal signs in {listed(commas)}"]
-    if points:
-        notes.append(f"points read as thousands separators in {listed(points)}")
-    return notes
 
 
 # The code

@@ -115,6 +115,7 @@ class FrameTable(EagerTable):
     frame: nw.DataFrame[Any]
     names: tuple[str, ...]
     dtypes: tuple[nw.dtypes.DType, ...]
+    has_names: bool
     _kinds: dict[int, Kind] = field(default_factory=dict)
     _factors: dict[int, Factor] = field(default_factory=dict)
 
@@ -128,10 +129,15 @@ class FrameTable(EagerTable):
                 f"X has columns that share a name: {error}.\nHint: give every column a name of its own."
             ) from error
         names = tuple(frame.columns)
-        if not all(isinstance(name, str) for name in names):
+        has_names = all(isinstance(name, str) for name in names)
+        if not has_names:
             # pandas may name columns by numbers; scikit-learn then calls them by their positions.
             names = tuple(f"x{j}" for j in range(len(names)))
-        return cls(frame, names, tuple(frame.schema.values()))
+        dtypes = tuple(
+            _dense(frame[:, j]).dtype if dtype == nw.Unknown else dtype
+            for j, dtype in enumerate(frame.schema.values())
+        )
+        return cls(frame, names, dtypes, has_names)
 
     @property
     def n_rows(self) -> int:
@@ -144,7 +150,7 @@ class FrameTable(EagerTable):
         return str(self.frame.implementation)
 
     def _series(self, position: int) -> nw.Series[Any]:
-        return self.frame[:, position]
+        return _dense(self.frame[:, position])
 
     def _find_kind(self, position: int) -> Kind:
         dtype = self.dtypes[position]
@@ -201,6 +207,14 @@ class FrameTable(EagerTable):
         values = np.empty(self.n_rows, dtype=object)
         values[:] = self._series(position).to_list()
         return values
+
+
+def _dense(series: nw.Series[Any]) -> nw.Series[Any]:
+    """The same column; one of pandas' sparse columns with all its values."""
+    native = series.to_native()
+    if series.dtype == nw.Unknown and hasattr(native, "sparse"):
+        return nw.from_native(native.sparse.to_dense(), series_only=True)
+    return series
 
 
 @dataclass(frozen=True, slots=True, eq=False)

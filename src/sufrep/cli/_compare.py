@@ -29,6 +29,7 @@ from sufrep.cli._arguments import (
     report_notes,
     report_warnings,
 )
+from sufrep.cli._encode import keep_reading
 from sufrep.cli._progress import progress, waiting
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def compare(
     if rows.height < source.n_rows:
         note = f"A random sample of {rows.height:,} of {source.n_rows:,} rows."
         found = replace(found, notes=(note, *found.notes))
-    _finish(found, html, save, _loading_code(source, roles), as_json=as_json)
+    _finish(found, html, save, _loading_code(source, roles), source, as_json=as_json)
 
 
 def demo(
@@ -212,7 +213,7 @@ def demo(
         "import polars as pl\nfrom sufrep import simulate\n"
         f'drawn = simulate("latent_linear", {given})\nX, y = pl.DataFrame(drawn.columns()), drawn.y'
     )
-    _finish(found, html, None, loading, as_json=False)
+    _finish(found, html, None, loading, None, as_json=False)
 
 
 def _check_paths(html: Path | None, save: Path | None) -> None:
@@ -245,7 +246,13 @@ def _loading_code(source: TableSource, roles: ColumnRoles) -> str:
 
 
 def _finish(
-    found: Comparison, html: Path | None, save: Path | None, loading: str | None, *, as_json: bool
+    found: Comparison,
+    html: Path | None,
+    save: Path | None,
+    loading: str | None,
+    source: TableSource | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Print the results, and write the report and the encoder."""
     if as_json:
@@ -259,7 +266,8 @@ def _finish(
             message(f"report: {html}")
         if save is not None:
             with waiting("fitting the encoder on all rows"):
-                found.fit_encoder().save(save)
+                encoder = found.fit_encoder()
+                (encoder if source is None else keep_reading(encoder, source)).save(save)
             note = "" if found.plan.data.all_numeric else _NUMERIC_ONLY_NOTE
             message(f"encoder: {save}{note}")
     if found.summaries[0].failed:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Levels and columns of a group that are printed.
 _LEVELS = 5
 _COLUMNS = 6
+_SIGNS = {".": "with decimal points", ",": "with decimal commas"}
 
 
 def describe(
@@ -58,6 +59,15 @@ def description(encoder: GroupEncoder) -> dict[str, Any]:
         "columns_made": names[len(layout.kept) :],
         "parameters": _changed_parameters(encoder),
     }
+    reading = getattr(encoder, "reading_", None)
+    if reading is not None:
+        described["reading"] = {
+            "decimal": reading.decimal,
+            "thousands": reading.thousands,
+            "separator": reading.separator,
+            "encoding": reading.encoding,
+            "kinds": reading.kinds(),
+        }
     if hasattr(encoder, "target_type_"):
         described["target_type"] = encoder.target_type_
     if hasattr(encoder, "report_"):
@@ -98,11 +108,12 @@ def _changed_parameters(encoder: GroupEncoder) -> dict[str, Any]:
     defaults = {
         name: parameter.default for name, parameter in inspect.signature(type(encoder)).parameters.items()
     }
-    given = encoder.get_params(deep=False)
-    return {name: _jsonable(given[name]) for name in defaults if given[name] != defaults[name]}
+    given = {name: _jsonable(value) for name, value in encoder.get_params(deep=False).items()}
+    return {name: given[name] for name in defaults if given[name] != _jsonable(defaults[name])}
 
 
 def _jsonable(value: Any) -> Any:
+    value = value.tolist() if hasattr(value, "tolist") else value
     return list(map(_jsonable, value)) if isinstance(value, (list, tuple)) else _plain(value)
 
 
@@ -110,13 +121,15 @@ def _lines(described: dict[str, Any]) -> list[str]:
     method = f" (method {described['method']})" if described["method"] else ""
     lines = [f"{described['encoder']}{method}"]
     lines += [
-        f"  group         {group['name']}: {group['n_levels']:,} level(s), {group['n_rows']:,} row(s)"
+        f"  group         {group['name']}: {group['n_levels']:,} level(s), {_counted(group['n_rows'])} row(s)"
         for group in described["groups"]
     ]
     lines.append(f"  covariates    {listed(described['covariates'], quote=False) or 'none'}")
     if "target_type" in described:
         lines.append(f"  target        {described['target_type']}")
     lines.append(f"  new columns   {listed(described['columns_made'], quote=False) or 'none'}")
+    if described.get("reading", {}).get("decimal"):
+        lines.append(f"  numbers       {_SIGNS[described['reading']['decimal']]}")
     changed = [f"{name}={value!r}" for name, value in described["parameters"].items()]
     lines.append(f"  parameters    {', '.join(changed) or 'defaults'}")
     if "report" in described:
@@ -130,7 +143,7 @@ def _report_lines(described: dict[str, Any]) -> list[str]:
     report = described["report"]
     chosen = " + ".join(described["chosen"]) or "none; the column is dropped"
     rows = [
-        ("*" if mark else "", name, f"{loss:.6g}", f"{gain:.4g} ± {error:.2g}", str(width))
+        ("*" if mark else "", name, _shown(loss, 6), f"{_shown(gain, 4)} ± {_shown(error, 2)}", str(width))
         for name, loss, gain, error, width, mark in zip(
             *(report[key] for key in ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen")),
             strict=True,
@@ -145,14 +158,23 @@ def _level_lines(group: dict[str, Any]) -> list[str]:
     rows = [
         (
             "(null)" if entry["level"] is None else str(entry["level"]),
-            f"{entry['rows']:,}",
-            *(f"{value:.4g}" for value in entry["values"][:_COLUMNS]),
+            _counted(entry["rows"]),
+            *(_shown(value, 4) for value in entry["values"][:_COLUMNS]),
         )
         for entry in first
     ]
     title = f"{group['name']}: {len(first)} of {group['n_levels']:,} level(s)"
     title += f", {len(shown)} of {len(group['columns']):,} columns" if more else ""
     return [title, *_aligned((group["name"], "rows", *shown), rows)]
+
+
+def _shown(value: float | None, digits: int) -> str:
+    """A number; those that JSON lacks are null."""
+    return "nan" if value is None else f"{value:.{digits}g}"
+
+
+def _counted(value: float | None) -> str:
+    return "nan" if value is None else f"{value:,}"
 
 
 def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

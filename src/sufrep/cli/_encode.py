@@ -170,9 +170,16 @@ def encode(
         if out is not None:
             write_table(encoded, out)
         if save is not None:
-            encoder.set_output(transform="default").save(save)
+            keep_reading(encoder.set_output(transform="default"), source).save(save)
         report(3, 3, "written")
     typer.echo(_summary(encoder, source, out, save))
+
+
+def keep_reading(encoder: GroupEncoder, source: TableSource) -> GroupEncoder:
+    """Store in the encoder how its columns were read, so that `apply` reads new tables in the same way."""
+    names = getattr(encoder, "feature_names_in_", ())
+    encoder.reading_ = source.reading.select([str(name) for name in names])
+    return encoder
 
 
 def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
@@ -295,8 +302,9 @@ def apply(
     """Encode new rows with a saved encoder.
 
     The new table has all columns of the old one, followed by the new ones. How new levels are encoded was set
-    with `encode --unseen`; by default they get the values of an average level. Rows are read in batches, so
-    the table may be larger than memory.
+    with `encode --unseen`; by default they get the values of an average level. Numbers are read as when the
+    encoder was fitted, with the same decimal sign. Rows are read in batches, so the table may be larger than
+    memory.
 
     Example: sufrep apply zip.sufrep new.csv --out new.parquet
     """
@@ -307,7 +315,8 @@ def apply(
     needed = needed_columns(encoder, fitted)
     check_writable(out)
     left_out = [name for name in drop if name not in needed]
-    source = open_table(table, text=(*text_groups(fitted), *text), drop=left_out)
+    reading = getattr(fitted, "reading_", None)
+    source = open_table(table, text=(*text_groups(fitted), *text), drop=left_out, reading=reading)
     report_notes(source)
     source.require(needed)
     n_rows, counter = 0, UnseenCounter(fitted)

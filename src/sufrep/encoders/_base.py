@@ -336,6 +336,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Inputs:
         """Read and check training rows: the first ones, or (``reset=False``) one more chunk."""
+        if reset:
+            self.__dict__.pop("reading_", None)  # of a file that the rows no longer come from
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
         layout = self._layout_of(table) if reset else self.layout_

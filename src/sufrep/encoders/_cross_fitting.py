@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sufrep._accumulate import weighted_mean
 from sufrep._frames import Factor, Lookup, taken
 from sufrep.encoders._inputs import GroupSample
 from sufrep.representation import level_positions
@@ -114,7 +115,7 @@ def _with_all_levels(vectors: Vectors, moments: GroupMoments, known: GroupMoment
     """Extend the vectors of the levels that a fold has to all levels, with the prior for the others."""
     prior = vectors.prior
     if prior is None:
-        prior = moments.weight @ vectors.values / moments.weight.sum()
+        prior = weighted_mean(vectors.values, moments.weight)
     position = level_positions(known.levels)
     values = np.tile(prior, (known.n_levels, 1))
     values[[position[level] for level in moments.levels.tolist()]] = vectors.values

@@ -28,10 +28,10 @@ from sufrep._frames import (
 )
 from sufrep.errors import (
     ClashingNamesError,
+    ColumnsMismatchError,
     EmptyGroupError,
     GroupAsCovariateError,
     LengthMismatchError,
-    MissingColumnsError,
     MissingLevelError,
     NoGroupWarning,
     NoRowsError,
@@ -149,7 +149,8 @@ class OutputColumn:
     def name(self, layout: Layout, names: Sequence[str]) -> str:
         """Return its name, given the names of the columns of X."""
         described = "" if self.covariate is None else self.covariate.name(names)
-        return f"{layout.group_names(names)[self.group]}_{self.text}{described}"
+        group = ":".join(names[position] for position in layout.groups[self.group])
+        return f"{group}_{self.text}{described}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,11 +264,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
     """Check X as scikit-learn does, store its columns (or compare them with those stored), and wrap it."""
     if is_frame(X):
         table = FrameTable.from_native(X)
-        known = [] if reset else getattr(estimator, "feature_names_in_", [])
-        missing = [name for name in known if name not in table.names]
-        if missing:
-            raise MissingColumnsError(missing, table.names)
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if table.has_names:
+            _match_columns(estimator, table.names, reset=reset)
+        else:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
         if not table.n_rows:
             raise NoRowsError(len(table.names))
         return table
@@ -278,6 +278,25 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
     return ArrayTable(array, tuple(names))
+
+
+def _match_columns(estimator: Any, names: Sequence[str], *, reset: bool) -> None:
+    """Store the names of the columns, or compare them with those stored.
+
+    This does what scikit-learn's ``validate_data`` does, which knows polars or pyarrow in some versions only
+    (test_names_of_columns_do_not_depend_on_scikit_learn).
+    """
+    if reset:
+        estimator.n_features_in_ = len(names)
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is None:
+        validate_data(estimator, np.empty((1, len(names))), reset=False, skip_check_array=True)
+        kind = type(estimator).__name__
+        warn(f"X has feature names, but {kind} was fitted without feature names", UserWarning)
+    elif list(known) != list(names):
+        raise ColumnsMismatchError(list(known), names)
 
 
 def resolve_layout(

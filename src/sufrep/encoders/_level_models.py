@@ -440,6 +440,9 @@ def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
     """Coefficients of the levels, those of one target after those of the other, and their centers."""
     values, centers = [], []
     for y in rows.response().output_columns():
+        # In units of a power of two: the solver squares variances, which are squares already.
+        power = np.frexp(np.abs(y).max(initial=0.0))[1]
+        y = np.ldexp(y, -power)
         mean = float(np.average(y, weights=rows.weights))
         # From the mean: sums of squares far from zero lose every digit
         # (test_a_target_far_from_zero_keeps_its_digits).
@@ -457,6 +460,6 @@ def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
             n_rounds=_ROUNDS,
         )
         origin = np.append(mean, np.zeros(scores.shape[1] - 1))
-        values.append(found.means + origin)
-        centers.append(found.center + origin)
+        values.append(np.ldexp(found.means + origin, power))
+        centers.append(np.ldexp(found.center + origin, power))
     return np.hstack(values), np.concatenate(centers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sufrep._accumulate import ratio
+from sufrep._accumulate import ratio, refuse_large
 from sufrep._sklearn import Interval, StrOptions
 from sufrep.encoders._base import (
     TARGET_CONSTRAINTS,
@@ -335,7 +335,9 @@ class SparseLowRankEncoder(GroupEncoder):
         if self.center:
             matrix = matrix - matrix.mean(axis=0)
         k = count_components(moments, self.n_components, center=self.center)
-        gram = matrix.T @ matrix / len(matrix)
+        # In units of a power of two: the squares of tiny means would be zero.
+        scaled = np.ldexp(matrix, -np.frexp(np.abs(matrix).max(initial=0.0))[1])
+        gram = scaled.T @ scaled / len(scaled)
         result = sparse_pca(gram, k, alpha=self.alpha, ridge=self.ridge, max_iter=self.max_iter)
         if not result.converged:
             warn(
@@ -351,7 +353,11 @@ class SparseLowRankEncoder(GroupEncoder):
 def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal["auto"] | None) -> Floats:
     """The means of the levels, optionally shrunk and divided by the spread within levels; (n_levels, p)."""
     mean = shrink_means(moments, estimate_means_prior(moments)) if shrinkage else moments.filled_mean()
-    return mean / within_scale(moments) if standardize else mean
+    if standardize:
+        return mean / within_scale(moments)
+    for name, column in zip(moments.covariates, mean.T, strict=True):
+        refuse_large(name, float(np.abs(column).max(initial=0.0)))
+    return mean
 
 
 def count_components(

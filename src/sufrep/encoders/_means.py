@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from sufrep._accumulate import unscaled
 from sufrep._frames import Lookup
 from sufrep._sklearn import StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
@@ -182,12 +183,10 @@ class MeansEncoder(GroupEncoder):
         inside = np.flatnonzero(rows.codes >= 0)  # the others have no level, and nothing to leave out
         rows = rows.take(inside)
         own = np.ones(len(inside)) if rows.weights is None else rows.weights
-        mean = moments.leave_one_out(rows.codes, rows.columns, own)
-        null = np.column_stack([np.isnan(column) for column in rows.columns])
-        rest = np.maximum(moments.observed[rows.codes] - np.where(null, 0.0, own[:, None]), 0.0)
-        rest[np.isnan(mean)] = 0.0  # rounding errors of weights
+        mean, rest = moments.without_each(rows.codes, rows.columns, rows.weights)
         if self.shrinkage:
-            weight = np.maximum(moments.weight[rows.codes] - own, 0.0)
+            # At least that of the values: a difference may be lost in rounding.
+            weight = np.maximum(moments.weight[rows.codes] - own, rest.max(axis=1))
             values[inside] = posterior_means(estimate_means_prior(moments), mean, rest, weight)
         else:
             values[inside] = _add_one_row(mean, rest, moments.overall_mean())
@@ -196,4 +195,6 @@ class MeansEncoder(GroupEncoder):
 
 def _add_one_row(mean: Floats, observed: Floats, center: Floats) -> Floats:
     """Means as if every level had one more row, at the center; (k, p)."""
-    return np.asarray((np.where(observed > 0, observed * np.nan_to_num(mean), 0.0) + center) / (observed + 1))
+    share = observed / (observed + 1)
+    own = np.where(observed > 0, np.nan_to_num(mean) / 4, 0.0)
+    return unscaled(share * own + center / 4 / (observed + 1), 2)  # quarters cannot overflow

@@ -1,261 +1,251 @@
 """Encoders as files without code.
 
-A file is a zip archive with two kinds of members:
+A file holds fitted steps (today one, an encoder) and what the reader found out about the table that they were
+fitted on. `_archive` is the container and its limits, `_packing` turns values into JSON and arrays, and here
+is what the values have to be. ``docs/file-format.md`` describes the format.
 
-``manifest.json``
-    ``format`` ("sufrep encoder"), ``version`` of the format,
-    ``encoder`` (a class of the registry), ``parameters``, ``fitted`` (the attributes that end in "_"),
-    ``output`` (what ``set_output`` said) and ``checksums`` (SHA-256 of each array).
-``0.npy``, ``1.npy``, …
-    Arrays of numbers in numpy's format.
-
-Values that JSON lacks are objects with one key that starts with "$": ``{"$array": 0}`` is member
-``0.npy``, ``{"$float": "nan"}`` a number, ``{"$tuple": […]}``, ``{"$datetime": "…"}`` and so on. An encoder
-inside an encoder is ``{"$encoder": {…}}`` with its ``encoder``, ``parameters``, ``fitted`` and ``output``.
-Nothing in a file is executed when it is read.
+Files are untrusted input: whatever is in one, `load_encoder` returns an encoder that works, or raises an
+`EncoderFileError`.
 """
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import io
-import json
-import math
-import zipfile
-from dataclasses import fields, is_dataclass
-from decimal import Decimal
+import copy
+import itertools
+import warnings
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from sufrep._atomic import replace_file
+from sufrep._files import TableReading
+from sufrep.encoders._archive import archive_of, damaged, first_line, read_archive
 from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
-from sufrep.errors import EncoderFileError, NotSavableError
+from sufrep.encoders._packing import RECORDS, Packer, Unpacker
+from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 from sufrep.moments import GroupMoments
-from sufrep.representation import Representation, as_levels
-from sufrep.solvers.experts import ClassExperts, LinearExperts
-from sufrep.solvers.local_effects import LevelKernel, LocalEffects
-from sufrep.solvers.mixture import Mixture
-from sufrep.solvers.regressions import Curve, NormalScores
+from sufrep.representation import Representation
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-FORMAT = "sufrep encoder"
-VERSION = 1
-_RECORDS = {
-    cls.__name__: cls
-    for cls in (
-        *(Covariate, Layout, OutputColumn, GroupMoments, Representation),
-        *(Mixture, NormalScores, LinearExperts, ClassExperts),
-        *(Curve, LevelKernel, LocalEffects),
-    )
-}
-_ISO = {cls.__name__: cls for cls in (datetime.datetime, datetime.date, datetime.time)}
+# The attribute of the last step that holds what the reader found; it belongs to the file, not to a step.
+READING = "reading_"
+# Versions of the kinds of records and steps that are not at their first. Whoever changes the fields of one
+# adds it here, and to `_unpack_steps` what turns the old fields into the new.
+_VERSIONS: dict[str, int] = {}
+# Encoders in a file, and characters in the names of the columns that one makes. Both can be far more than a
+# file has bytes worth of work (test_every_bomb_is_refused_within_two_seconds_and_200_mb).
+_MOST_ESTIMATORS = 200
+_MOST_LETTERS = 1 << 26
+_OUTPUTS = (None, "default", "pandas", "polars")
 
 
 def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted encoder to ``path``, completely or not at all."""
-    arrays: list[bytes] = []
-    manifest = {"format": FORMAT, "version": VERSION, **_pack_encoder(encoder, arrays)}
-    manifest["checksums"] = [hashlib.sha256(data).hexdigest() for data in arrays]
-    members = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()}
-    members |= {f"{number}.npy": data for number, data in enumerate(arrays)}
-    replace_file(Path(path), _archive(members))
+    save_steps([encoder], path)
+
+
+def save_steps(steps: Sequence[Any], path: str | os.PathLike[str]) -> None:
+    """Write fitted steps, each of which takes what the one before returns."""
+    packer = Packer()
+    reading = getattr(steps[-1], READING, None)
+    packed = {
+        "steps": [packer.pack_estimator(step, leave_out=(READING,)) for step in steps],
+        "reading": packer.pack(reading, "How the table was read"),
+    }
+    versions = {name: _VERSIONS.get(name, 1) for name in sorted(packer.records)}
+    try:
+        _check_number(packer.n_estimators)
+        for encoder in (step for step in steps if hasattr(step, "outputs_")):
+            _check_names(encoder)
+        content = archive_of({"versions": versions, **packed}, packer.arrays)
+    except (ValueError, RecursionError) as error:
+        raise NotSavableError(f"Not all that the encoder knows ({error})", steps[-1]) from error
+    replace_file(Path(path), content)
 
 
 def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> Any:
-    """Read an encoder whose class is among ``classes``."""
-    manifest, arrays = _read(path)
-    name = str(manifest.get("encoder"))
-    if name not in classes:
-        what = f"it holds a {name!r}, which this version does not know."
-        raise EncoderFileError(path, what, "install the sufrep that wrote it.")
+    """Read a file of one step, an encoder whose class is among ``classes``."""
+    steps = load_steps(path, classes)
+    if len(steps) != 1:
+        what = f"it holds {len(steps)} steps ({', '.join(type(step).__name__ for step in steps)})."
+        raise EncoderFileError(path, what, "save the encoder alone.")
+    return steps[0]
+
+
+def load_steps(path: str | os.PathLike[str], classes: Mapping[str, type]) -> list[Any]:
+    """Read the steps of a file; their classes must be among ``classes``."""
+    manifest, arrays = read_archive(path)
+    versions = manifest.get("versions")
+    if not isinstance(versions, dict) or not isinstance(manifest.get("steps"), list):
+        raise damaged(path, "its manifest holds no steps")
+    _check_versions(path, versions, classes)
     try:
-        return _unpack_encoder(manifest, arrays, classes)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise _damaged(path, f"its contents do not fit together ({error})") from error
+        return _unpack_steps(manifest, arrays, versions, classes)
+    # A crafted file can make constructors of records raise anything.
+    except Exception as error:
+        raise damaged(path, f"its contents do not fit together ({first_line(error)})") from error
 
 
-def _pack_encoder(encoder: Any, arrays: list[bytes]) -> dict[str, Any]:
-    """The parameters and fitted attributes of an encoder as JSON."""
-    # Sorted: the order in which attributes were set depends on earlier fits.
-    fitted = {
-        key: value for key, value in sorted(vars(encoder).items()) if key.endswith("_") and key[0] != "_"
-    }
-    return {
-        "encoder": type(encoder).__name__,
-        "parameters": {
-            key: _pack(value, arrays, f"The parameter {key!r}")
-            for key, value in encoder.get_params(deep=False).items()
-        },
-        "fitted": {key: _pack(value, arrays, f"The attribute {key!r}") for key, value in fitted.items()},
-        "output": vars(encoder).get("_sklearn_output_config", {}),
-    }
+def _check_versions(path: object, versions: Mapping[str, Any], classes: Mapping[str, type]) -> None:
+    known = {cls.__name__ for cls in RECORDS} | set(classes)
+    for name, version in versions.items():
+        if name not in known:
+            what = f"it holds a {name[:40]!r}, which this version does not know."
+            raise EncoderFileError(path, what, "install the sufrep that wrote it.")
+        newest = _VERSIONS.get(name, 1)
+        if type(version) is not int or not 1 <= version <= newest:
+            what = f"it holds a {name} of version {str(version)[:20]}; this sufrep reads up to {newest}."
+            raise EncoderFileError(path, what, "upgrade sufrep, or save the encoder again with this version.")
 
 
-def _unpack_encoder(packed: Mapping[str, Any], arrays: list[Any], classes: Mapping[str, type]) -> Any:
-    """Reverse `_pack_encoder`."""
+def _unpack_steps(
+    manifest: Mapping[str, Any], arrays: list[Any], versions: Mapping[str, int], classes: Mapping[str, type]
+) -> list[Any]:
+    count = itertools.count(1)
+
+    def restore(packed: Mapping[str, Any]) -> Any:
+        _check_number(next(count))
+        return _restore(packed, unpacker, classes)
+
+    unpacker = Unpacker(arrays, versions, restore)
+    steps = [restore(packed) for packed in manifest["steps"]]
+    reading = unpacker.unpack(manifest["reading"])
+    unpacker.finish()
+    if not steps or not (reading is None or isinstance(reading, TableReading)):
+        raise ValueError("no steps, or another record in the place of the reading")
+    if reading is not None:
+        reading.check()
+        setattr(steps[-1], READING, reading)
+    return steps
+
+
+def _check_number(n_estimators: int) -> None:
+    if n_estimators > _MOST_ESTIMATORS:
+        raise ValueError(f"more than {_MOST_ESTIMATORS} encoders")
+
+
+def _restore(packed: Mapping[str, Any], unpacker: Unpacker, classes: Mapping[str, type]) -> Any:
+    """Reverse `Packer.pack_estimator`, and check that the estimator works."""
+    unpacker.check_known(packed["class"])
+    cls = classes[packed["class"]]
     parameters, fitted = (
-        {key: _unpack(value, arrays, classes) for key, value in packed[part].items()}
+        {key: unpacker.unpack(value) for key, value in packed[part].items()}
         for part in ("parameters", "fitted")
     )
-    encoder: Any = classes[packed["encoder"]](**parameters)
-    if not all(key.endswith("_") and key[0] != "_" for key in fitted):
+    estimator: Any = cls(**parameters)
+    estimator._validate_params()
+    if not all(key.endswith("_") and key[0] != "_" and not hasattr(cls, key) for key in fitted):
         raise ValueError("attributes that no fit sets")
-    encoder.__dict__.update(fitted)
-    encoder.set_output(transform=packed["output"].get("transform"))
-    check_is_fitted(encoder)
-    return encoder
+    estimator.__dict__.update(fitted)
+    check_is_fitted(estimator)
+    if hasattr(estimator, "representations_"):
+        _check_encoder(estimator)
+    output = packed["output"]
+    if output not in _OUTPUTS:
+        raise ValueError("an unknown container in place of the output")
+    estimator.set_output(transform=output)
+    return estimator
 
 
-def _archive(members: Mapping[str, bytes]) -> bytes:
-    """A zip archive; equal members make equal archives."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for member, data in members.items():
-            # A fixed date makes equal encoders equal files.
-            archive.writestr(zipfile.ZipInfo(member, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
+# Whether the parts fit together
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
-    """Open the archive and check all that can be checked before any object is built."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-    except (FileNotFoundError, IsADirectoryError, PermissionError):
-        raise
-    except Exception as error:  # zipfile and zlib raise many kinds for a damaged file
-        raise _damaged(path, f"it is not an encoder file, or it is truncated ({error})") from error
-    try:
-        manifest = json.loads(members["manifest.json"])
-        kind, version = manifest["format"], manifest["version"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, "it has no readable manifest") from error
-    if kind != FORMAT:
-        raise EncoderFileError(path, f"its format is {kind!r}.", "load files that encoder.save wrote.")
-    if version != VERSION:
-        raise EncoderFileError(
-            path,
-            f"it is of format version {version}; this sufrep reads version {VERSION}.",
-            "upgrade sufrep, or save the encoder again with this version.",
-        )
-    checksums = manifest.get("checksums")
-    if not isinstance(checksums, list):
-        raise _damaged(path, "its manifest holds no checksums")
-    return manifest, [_read_array(path, members, number, value) for number, value in enumerate(checksums)]
+def _check_encoder(encoder: Any) -> None:
+    """Raise if a fitted encoder could not encode rows."""
+    layout, tables = encoder.layout_, encoder.representations_
+    if not isinstance(layout, Layout) or not _all_are(Representation, tables.values()):
+        raise ValueError("no tables of levels")
+    n_columns = len(layout.names)
+    positions = [*layout.covariates, *layout.shares, *layout.kept, *sum(layout.groups, ())]
+    covariates, outputs = encoder.covariates_, encoder.outputs_
+    if not (_all_are(Covariate, covariates) and _all_are(OutputColumn, outputs)):
+        raise ValueError("no columns")
+    covariates = [*covariates, *(output.covariate for output in outputs if output.covariate is not None)]
+    positions += [covariate.position for covariate in covariates if covariate.position is not None]
+    if not all(type(place) is int and 0 <= place < n_columns for place in positions):
+        raise ValueError("a column that is not there")
+    if not all(type(output.group) is int and 0 <= output.group < len(tables) for output in outputs):
+        raise ValueError("a group that is not there")
+    names = getattr(encoder, "feature_names_in_", None)
+    if encoder.n_features_in_ != n_columns or not (names is None or tuple(names) == layout.names):
+        raise ValueError("other columns than the layout has")
+    groups = layout.group_names(layout.names)
+    if list(tables) != groups:
+        raise ValueError("tables of other groups")
+    for name, place in getattr(encoder, "pooled_positions_", {}).items():
+        n_levels = tables[name].n_levels
+        if (
+            place.dtype.kind != "i"
+            or place.shape != (n_levels,)
+            or not ((place >= 0) & (place < n_levels)).all()
+        ):
+            raise ValueError("levels pooled into one that is not there")
+    for name, moments in getattr(encoder, "moments_", {}).items():
+        if type(moments) is not GroupMoments or moments.n_levels != tables[name].n_levels:
+            raise ValueError("moments of other levels")
+    _check_names(encoder)
+    _check_report(encoder)
+    _encode_two_rows(encoder, layout)
 
 
-def _read_array(path: object, members: Mapping[str, bytes], number: int, checksum: object) -> Any:
-    data = members.get(f"{number}.npy", b"")
-    if hashlib.sha256(data).hexdigest() != checksum:
-        raise _damaged(path, f"array {number} does not match its checksum")
-    try:
-        return np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise _damaged(path, f"array {number} holds no numbers ({error})") from error
+def _check_names(encoder: Any) -> None:
+    """Raise if the names of the new columns would fill the memory: each may repeat a long name."""
+    names, groups = encoder.layout_.names, encoder.layout_.groups
+    lengths = [sum(len(names[position]) for position in group) for group in groups]
+    n_letters = sum(lengths[output.group] for output in encoder.outputs_)
+    for output in encoder.outputs_:
+        if output.covariate is not None and output.covariate.position is not None:
+            n_letters += len(names[output.covariate.position])
+    if n_letters > _MOST_LETTERS:
+        raise ValueError("the names of its columns are too long")
 
 
-def _damaged(path: object, what: str) -> EncoderFileError:
-    return EncoderFileError(path, f"{what}.", "save the encoder again, or restore the file from a copy.")
+def _check_report(encoder: Any) -> None:
+    """Raise if what the encoder says about its fit is not what `sufrep describe` expects."""
+    if getattr(encoder, "target_type_", "binary") not in ("continuous", "binary", "multiclass"):
+        raise ValueError("an unknown kind of target")
+    if not hasattr(encoder, "report_"):
+        return
+    report, chosen = encoder.report_, encoder.chosen_
+    kinds = {"candidate": str, "n_columns": int, "chosen": bool}
+    n_candidates = len(report["candidate"])
+    for name in ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen"):
+        values = report[name]
+        if len(values) != n_candidates or not all(type(value) is kinds.get(name, float) for value in values):
+            raise ValueError("an unknown report")
+    if not isinstance(chosen, tuple) or not all(isinstance(name, str) for name in chosen) or len(report) != 6:
+        raise ValueError("an unknown choice")
 
 
-def _pack(value: Any, arrays: list[bytes], what: str) -> Any:
-    """Turn a value into JSON, arrays of numbers into members of the archive."""
-
-    def pack(part: Any) -> Any:
-        return _pack(part, arrays, what)
-
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": str(value)}
-    if isinstance(value, list):
-        return [pack(part) for part in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"$dict": {key: pack(part) for key, part in value.items()}}
-    if isinstance(value, tuple):
-        return {"$tuple": [pack(part) for part in value]}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
-        return {"$objects": [pack(part) for part in value.tolist()]}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        buffer = io.BytesIO()
-        np.save(buffer, value, allow_pickle=False)
-        arrays.append(buffer.getvalue())
-        return {"$array": len(arrays) - 1}
-    if sparse.issparse(value):
-        return {"$csr": [pack(getattr(value, part)) for part in ("data", "indices", "indptr", "shape")]}
-    if type(value).__name__ in _RECORDS and is_dataclass(value):
-        parts = {field.name: pack(getattr(value, field.name)) for field in fields(value) if field.init}
-        return {"$record": [type(value).__name__, parts]}
-    if hasattr(value, "representations_"):
-        return {"$encoder": _pack_encoder(value, arrays)}
-    return _pack_level(value, what)
+def _all_are(kind: type, values: Any) -> bool:
+    return is_dataclass(kind) and all(type(value) is kind for value in values)
 
 
-def _pack_level(value: Any, what: str) -> Any:
-    """Pack the less usual types of levels; pandas' nanoseconds have no place in Python's types."""
-    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
-        raise NotSavableError(what, value)
-    for name in ("datetime", "date", "time"):  # a datetime is a date too
-        if isinstance(value, _ISO[name]):
-            return {f"${name}": value.isoformat()}
-    if isinstance(value, datetime.timedelta):
-        return {"$seconds": [value.days, value.seconds, value.microseconds]}
-    if isinstance(value, bytes):
-        return {"$bytes": value.hex()}
-    if isinstance(value, Decimal):
-        return {"$decimal": str(value)}
-    raise NotSavableError(what, value)
+def _encode_two_rows(encoder: Any, layout: Layout) -> None:
+    """Encode a row with the first level of each group, and one with a level that was never seen.
 
-
-def _unpack(value: Any, arrays: list[Any], classes: Mapping[str, type]) -> Any:
-    """Reverse `_pack`."""
-
-    def unpack(part: Any) -> Any:
-        return _unpack(part, arrays, classes)
-
-    if isinstance(value, list):
-        return [unpack(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    ((key, content),) = value.items()
-    if key == "$array":
-        return arrays[content]
-    if key == "$dict":
-        return {name: unpack(part) for name, part in content.items()}
-    if key == "$record":
-        name, parts = content
-        return _RECORDS[name](**{field: unpack(part) for field, part in parts.items()})
-    if key == "$csr":
-        data, indices, indptr, shape = unpack(content)
-        return sparse.csr_array((data, indices, indptr), shape=shape)
-    if key == "$encoder":
-        return _unpack_encoder(content, arrays, classes)
-    if key == "$tuple":
-        return tuple(unpack(content))
-    if key == "$objects":
-        return as_levels(unpack(content))
-    return _unpack_level(key, content)
-
-
-def _unpack_level(key: str, content: Any) -> Any:
-    if key[1:] in _ISO:
-        return _ISO[key[1:]].fromisoformat(content)
-    if key == "$seconds":
-        return datetime.timedelta(*content)
-    if key == "$float":
-        return float(content)
-    if key == "$bytes":
-        return bytes.fromhex(content)
-    if key == "$decimal":
-        return Decimal(content)
-    raise ValueError(f"unknown kind of value {key}")
+    What is not checked by name, such as what was learnt in addition to the table, is used here for the first
+    time; so a file that is read is one whose encoder works.
+    """
+    rows = np.zeros((2, len(layout.names)), dtype=object)
+    for group, table in zip(layout.groups, encoder.representations_.values(), strict=True):
+        level = table.levels[0] if len(group) > 1 else (table.levels[0],)
+        for place, value in zip(group, level, strict=True):
+            rows[0, place] = value
+            rows[1, place] = f"{value}\0"
+    trial = copy.copy(encoder)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            encoded = trial.transform(rows)
+        except UnseenLevelError:
+            rows = rows[:1]
+            encoded = trial.transform(rows)
+        if encoded.shape != (len(rows), len(trial.get_feature_names_out())):
+            raise ValueError("other columns than those that it names")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import is_regressor
 
+from sufrep._accumulate import check_squares
 from sufrep._sklearn import HasMethods, Interval, StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import copy_input_names, find_levels
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 # Small samples are split into more folds, or several times.
 _FEW_FOLDS, _MANY_FOLDS = 3, 10
 _MOST_REPEATS = 3
+
+# Tree learners, which compare the encodings, compute in single precision.
+_LARGEST = 1e30
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -186,10 +190,15 @@ class SufficientEncoder(GroupEncoder):
 
     def _learn(self, inputs: Inputs) -> None:
         """Choose the components, and fit them to all rows."""
+        counts = slice(None) if inputs.weights is None else inputs.weights > 0
         for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
-            counts = slice(None) if inputs.weights is None else inputs.weights > 0
             if (factor.codes[counts] < 0).all():
                 raise NoLevelError(group)
+        for covariate, column in zip(inputs.covariates, inputs.columns, strict=True):
+            check_squares(covariate.name(inputs.layout.names), column[counts], largest=_LARGEST)
+        if inputs.target is not None and inputs.target.kind == "continuous":
+            response = inputs.target.columns[0][counts]
+            check_squares("target", response, smallest=1 / _LARGEST, largest=_LARGEST)
         data = make_choice_data(inputs)
         self.layout_, self.covariates_, self.target_type_ = inputs.layout, list(inputs.covariates), data.kind
         self._choose(data, n_groups=len(inputs.factors))

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import column_or_1d
 
+from sufrep._accumulate import check_squares
 from sufrep._frames import Factor, sorted_factor
 from sufrep.encoders._inputs import Covariate, indicator_order
 from sufrep.errors import InvalidParameterError, SplitError, TargetError
@@ -105,7 +106,9 @@ def read_target(y: Any, target_type: str) -> Target:
         )
     kind = kind_of(values) if target_type == "auto" else target_type
     if kind == "continuous":
-        return Target(kind, [Covariate(None)], [_numbers(values)], np.asarray(y))
+        numbers = _numbers(values)
+        check_squares("target", numbers)
+        return Target(kind, [Covariate(None)], [numbers], np.asarray(y))
     factor = _classes(values)
     check_classes(kind, len(factor.levels))
     found = [Covariate(None, _class_label(level)) for level in factor.levels]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +15,7 @@ from sufrep._frames import FrameTable, Lookup, with_missing_level
 from sufrep._sklearn import Interval, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._base import refuse_clashes
 from sufrep.encoders._inputs import position_of, read_table
-from sufrep.errors import GroupValueError, NotNumericError
+from sufrep.errors import GroupValueError, NotNumericError, TimeZoneError
 from sufrep.representation import level_label
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sufrep.encoders._inputs import Column
 
 _DATE_PARTS = ("days", "month", "weekday")
+_DATES = ("date", "date with zone")
+_IN_WORDS = {"date": "times without a time zone", "date with zone": "times with a time zone"}
 _EPOCH = datetime(1970, 1, 1)
 _SECONDS_A_DAY = 86_400
 
@@ -35,7 +37,8 @@ class ToNumbers(TransformerMixin, BaseEstimator):
 
     Numeric columns pass through. A text column of few levels becomes an indicator for each, null included;
     one with more levels is dropped, because it needs an encoder of its own. A date, also one written as ISO
-    text, becomes days since 1970, month and weekday. Put it before an encoder if a table has such columns, as
+    text, becomes days since 1970, month and weekday (of a time with a zone: days in UTC, month and weekday of
+    the calendar in its own zone). Put it before an encoder if a table has such columns, as
     ``sufrep.compare`` does.
 
     Parameters
@@ -52,7 +55,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
     feature_names_in_ : ndarray of str
         Their names, where they have any.
     kinds_ : list of str
-        The kind of each column: "kept", "numeric", "text", "date" or "dropped".
+        The kind of each column: "kept", "numeric", "text", "date", "date with zone" or "dropped".
     levels_ : dict of int to ndarray of object
         The levels of the text columns, by position.
     dropped_ : list of str
@@ -130,7 +133,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         lookups = [
             self._columns_of(table, position)
             for position, kind in enumerate(self.kinds_)
-            if kind in ("date", "text")
+            if kind in ("text", *_DATES)
         ]
         found = table.encode(self._passing(), lookups, self._container(table))
         if hasattr(found, "iloc") and not hasattr(self, "feature_names_in_"):
@@ -157,8 +160,8 @@ class ToNumbers(TransformerMixin, BaseEstimator):
             factor = table.factorize(position)
         except GroupValueError:  # lists, for instance
             return "dropped", None
-        if len(factor.levels) and all(as_date(level) is not None for level in factor.levels.tolist()):
-            return "date", None
+        if kind := _date_kind(table.names[position], factor.levels.tolist()):
+            return kind, None
         few = len(factor.levels) <= self.max_levels
         if table.kind(position) != "text" or not few or not len(factor.levels):
             return "dropped", None
@@ -168,7 +171,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return [position for position, kind in enumerate(self.kinds_) if kind in ("kept", "numeric")]
 
     def _parts(self, position: int, kind: str) -> Sequence[str]:
-        if kind == "date":
+        if kind in _DATES:
             return _DATE_PARTS
         levels = self.levels_[position].tolist() if kind == "text" else []
         return ["null" if level is None else level_label(level) for level in levels]
@@ -180,11 +183,13 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         name = table.names[position]
         parts = tuple(f"{name}_{part}" for part in self._parts(position, kind))
         levels = factor.levels.tolist()
-        if kind == "date":
-            values = np.array([*map(_date_numbers, levels), [np.nan] * 3])
-            if len(levels) and np.isnan(values[:-1, 0]).any():
+        if kind in _DATES:
+            found = _date_kind(name, levels) if levels else kind
+            if not found:
                 raise NotNumericError(name, "text that is no date")
-            return Lookup(values, factor.codes, parts)
+            if found != kind:
+                raise TimeZoneError(name, f"{_IN_WORDS[found]}, but fit saw {_IN_WORDS[kind]}")
+            return Lookup(np.array([*map(_date_numbers, levels), [np.nan] * 3]), factor.codes, parts)
         known = {level: place for place, level in enumerate(self.levels_[position].tolist())}
         values = np.zeros((len(levels) + 1, len(known)))
         for row, level in enumerate([*levels, None]):
@@ -201,24 +206,41 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return "polars" if table.library != "pandas" and find_spec("polars") else "pandas"
 
 
+def _date_kind(column: str, levels: Sequence[Any]) -> str | None:
+    """Which kind of dates the levels are, or None if one of them is no date at all."""
+    dates = [as_date(level) for level in levels]
+    if not dates or any(found is None for found in dates):
+        return None
+    zoned = {found.tzinfo is not None for found in dates if found is not None}
+    if len(zoned) > 1:
+        raise TimeZoneError(column, "times with a time zone and others without")
+    return _DATES[zoned.pop()]
+
+
 def as_date(value: Any) -> datetime | None:
     """A date, a time with its date, or either as ISO text; None for everything else."""
     if isinstance(value, datetime):
-        return value.replace(tzinfo=None)
+        return value
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
     # Text of digits alone may be a zip code or a number.
     if not isinstance(value, str) or value.isdigit():
         return None
     try:
-        return datetime.fromisoformat(value).replace(tzinfo=None)
+        return datetime.fromisoformat(value)
     except ValueError:
         return None
 
 
 def _date_numbers(value: Any) -> list[float]:
+    """Days since 1970, month and weekday.
+
+    A time with a zone is a point in time: its days are counted in UTC. Month and weekday are those of the
+    calendar in its own zone.
+    """
     found = as_date(value)
     if found is None:
-        return [np.nan] * 3
-    days: float = (found - _EPOCH).total_seconds() / _SECONDS_A_DAY
+        raise TypeError(f"{value!r} is no date")
+    epoch = _EPOCH if found.tzinfo is None else _EPOCH.replace(tzinfo=UTC)
+    days: float = (found - epoch).total_seconds() / _SECONDS_A_DAY
     return [days, float(found.month), float(found.weekday())]

@@ -223,7 +223,7 @@ def first_linear_experts(
     # Densities divide by the variance, so a target without noise needs a positive one
     # (test_a_constant_target_gives_finite_densities).
     total = float(np.average(np.square(y), weights=weights))
-    variance = max(variance, 1e-12 * total, (1e-12 * origin) ** 2, 1e-200)
+    variance = max(variance, 1e-12 * total, (1e-12 * origin) ** 2) or 1.0
     penalty = np.full(len(pooled), _PENALTY)
     coefficients, variances = np.tile(pooled, (n_states, 1)), np.full(n_states, variance)
     return LinearExperts(coefficients, variances, pooled, variance, penalty, origin)

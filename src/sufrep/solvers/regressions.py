@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from sufrep._accumulate import LARGEST, exponents
 from sufrep._arrays import blocks
 
 if TYPE_CHECKING:
@@ -43,10 +44,14 @@ class NormalScores:
     ----------
     knots, scores : list of ndarray, each of shape (n_knots,)
         Values of each covariate and their scores. A covariate without knots has a score of 0 everywhere.
+    linear : bool
+        Whether the scores are linear, (x − mean) / standard deviation, and so go on beyond the knots. Ranks
+        end there.
     """
 
     knots: list[Floats]
     scores: list[Floats]
+    linear: bool = False
 
     def apply(self, columns: Sequence[Array]) -> Floats:
         """Scores of rows, interpolated between the knots; nulls get 0, the score of the median; (n, p)."""
@@ -56,7 +61,16 @@ class NormalScores:
                 continue
             values = np.asarray(column, dtype=np.float64)
             observed = ~np.isnan(values)
-            result[observed, j] = np.interp(values[observed], knots, scores)
+            # The slopes between tiny knots would overflow.
+            power = exponents(np.abs(knots[[0, -1]]).max())
+            ends = np.ldexp(knots, -power)
+            with np.errstate(over="ignore"):  # beyond the last knot, ranks do not change
+                scaled = np.ldexp(values[observed], -power) if power else values[observed]
+                if self.linear:
+                    slope = (scores[-1] - scores[0]) / (ends[-1] - ends[0])
+                    result[observed, j] = _finite(scores[0] + (scaled - ends[0]) * slope)
+                else:
+                    result[observed, j] = np.interp(scaled, ends, scores)
         return result
 
 
@@ -80,7 +94,12 @@ def fit_normal_scores(
             maps.append((np.empty(0), np.empty(0)))
         else:
             maps.append((_rank_scores if ranks else _standard_scores)(knots, count))
-    return NormalScores([knots for knots, _ in maps], [scores for _, scores in maps])
+    return NormalScores([knots for knots, _ in maps], [scores for _, scores in maps], linear=not ranks)
+
+
+def _finite(scores: Floats) -> Floats:
+    """Scores of at most 1e140 in size, whose squares are finite."""
+    return np.clip(scores, -LARGEST, LARGEST)
 
 
 def _rank_scores(knots: Floats, count: Floats) -> tuple[Floats, Floats]:
@@ -97,10 +116,11 @@ def _rank_scores(knots: Floats, count: Floats) -> tuple[Floats, Floats]:
 
 def _standard_scores(knots: Floats, count: Floats) -> tuple[Floats, Floats]:
     """The smallest and the largest value, and their distances from the mean in standard deviations."""
-    mean = np.average(knots, weights=count)
-    deviation = np.sqrt(np.average((knots - mean) ** 2, weights=count))
-    ends = knots[[0, -1]]
-    return ends, (ends - mean) / deviation
+    # In units of a power of two, which cannot overflow.
+    scaled = np.ldexp(knots, -np.frexp(np.abs(knots).max())[1])
+    mean = np.average(scaled, weights=count)
+    deviation = np.sqrt(np.average((scaled - mean) ** 2, weights=count))
+    return knots[[0, -1]], (scaled[[0, -1]] - mean) / deviation
 
 
 def _distinct(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:

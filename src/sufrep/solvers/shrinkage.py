@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sufrep._accumulate import ratio
+from sufrep._accumulate import ratio, refuse_small
 from sufrep._arrays import blocks
 
 if TYPE_CHECKING:
@@ -191,6 +191,11 @@ def overall_scale(moments: GroupMoments) -> Floats:
     total = squares + (moments.observed * deviation**2).sum(axis=0)
     scale = np.sqrt(ratio(total, moments.observed.sum(axis=0)))
     size = np.abs(moments.overall_mean())
+    # The squares may be zero where the deviations are not.
+    spread = np.maximum(scale, np.abs(deviation).max(axis=0, initial=0.0))
+    varies = spread > _ROUNDING * size
+    for name, found in zip(moments.covariates, np.where(varies, spread, 0.0), strict=True):
+        refuse_small(name, float(found))
     return np.where(scale > _ROUNDING * size, scale, 1.0)
 
 

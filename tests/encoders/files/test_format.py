@@ -1,0 +1,96 @@
+"""One file for each version of the format of encoder files, which every later version must load.
+
+``python tests/encoders/files/test_format.py`` writes ``format_1.sufrep`` again. That is allowed until the
+first release; after it, a change of the format gets a new version, a new file, and code that reads the old
+one.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sufrep import SufficientEncoder, ToNumbers
+from sufrep._files import ColumnReading, TableReading
+from sufrep.encoders import METHODS
+from sufrep.encoders._persistence import load_steps, save_steps
+from sufrep.encoders._sufficient_search import ComponentSearch, Tried
+
+HERE = Path(__file__).parent
+CLASSES = {cls.__name__: cls for cls, _ in METHODS.values()} | {"ToNumbers": ToNumbers}
+CHOSEN = ("target", "mixed_model", "local_effect", "states", "one_hot")
+READING = TableReading(
+    (ColumnReading("shop", "text"), ColumnReading("size", "number"), ColumnReading("sold", "time", "UTC")),
+    decimal=",",
+    thousands=".",
+    nulls=("", "NA"),
+    separator=";",
+    encoding="cp1252",
+)
+
+
+def rows_of() -> pd.DataFrame:
+    """Rows with more levels than are listed one by one, a null level, text and dates."""
+    n = 240
+    row = np.arange(n)
+    shops = np.array([None, *(f"Käse {number}" for number in range(39))], dtype=object)
+    return pd.DataFrame(
+        {
+            "shop": shops[row % 40],
+            "size": np.sin(row) + row % 40 / 20,
+            "view": np.array(["sea", "", None], dtype=object)[row % 3],
+            "sold": [f"2024-{1 + number % 12:02}-{1 + number % 28:02}" for number in row],
+        }
+    )
+
+
+def encode(steps: list[Any], rows: pd.DataFrame) -> np.ndarray:
+    for step in steps:
+        rows = step.transform(rows)
+    return np.asarray(rows, dtype=float)
+
+
+def new_rows() -> pd.DataFrame:
+    return rows_of().iloc[:50:7].assign(shop=["Käse 1", None, "new", "Käse 38", "Käse 5", "Käse 2", "", "NA"])
+
+
+@pytest.mark.parametrize("version", [1])
+def test_files_of_every_version_load_and_encode_as_they_did(version):
+    steps = load_steps(HERE / f"format_{version}.sufrep", CLASSES)
+    expected = json.loads((HERE / f"format_{version}.json").read_text())
+    assert [type(step).__name__ for step in steps] == ["ToNumbers", "SufficientEncoder"]
+    assert steps[-1].chosen_ == CHOSEN
+    assert steps[-1].reading_ == READING
+    assert steps[-1].get_feature_names_out().tolist() == expected["names"]
+    np.testing.assert_allclose(encode(steps, new_rows()), expected["values"], rtol=1e-9, atol=1e-12)
+
+
+def make() -> None:
+    """Write the file of the current version, and what it encodes rows as."""
+
+    def run(search: ComponentSearch, *_: Any) -> list[Tried]:
+        n = len(search.data.y)
+        return [Tried((), np.ones(n), 0), Tried(CHOSEN, np.zeros(n), 0)]
+
+    rows = rows_of()
+    y = np.cos(np.arange(len(rows))) + rows["size"].to_numpy()
+    numbers = ToNumbers(keep="shop").fit(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ComponentSearch, "run", run)
+        encoder = SufficientEncoder("shop").fit(numbers.transform(rows), y)
+    encoder.reading_ = READING
+    save_steps([numbers, encoder], HERE / "format_1.sufrep")
+    found = {
+        "names": encoder.get_feature_names_out().tolist(),
+        "values": encode([numbers, encoder], new_rows()).round(12).tolist(),
+    }
+    (HERE / "format_1.json").write_text(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    make()
