@@ -17,13 +17,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from fuzz.damage import write_originals
+from fuzz.grammar import command_line
 from fuzz.part import Case, Outcome, Part, signature
 from fuzz.worker import Worker
 
@@ -45,7 +46,7 @@ class Commands(Part):
     def draw(self, seed: int) -> Case:
         """A command line."""
         rng = np.random.default_rng(seed)
-        arguments = _command_line(rng)
+        arguments = command_line(rng)
         return {"arguments": arguments, "process": bool(rng.random() < 0.02)}
 
     def check(self, case: Case) -> Outcome:
@@ -80,13 +81,14 @@ def write_inputs(folder: Path) -> None:
         "large.csv": b"place,size,price\n"
         + b"".join(b"%d,%d,%de300\n" % (2**64 + j % 3, 2**63 + j, j % 9) for j in range(20)),
         "infinite.csv": b"place,size,price\n" + b"north,inf,1\nsouth,nan,2\nnorth,-inf,inf\n" * 6,
-        "emoji.csv": "place,size,price,😀\n".encode() + "👩‍🚀,1,2,3\nKöln,2,3,4\n\u202eabc,4,5,6\n".encode() * 6,
+        "emoji.csv": "place,size,price,😀\n".encode()
+        + "👩‍🚀,1,2,3\nKöln,2,3,4\n\u202eabc,4,5,6\n".encode() * 6,
         "controls.csv": b"place,size,price,\x1b[31mred\n" + b"\x1b]0;title\x07,1,2,3\nb\x9b,2,3,4\n" * 8,
         "twice.csv": b"place,size,size,price\n" + b"north,1,2,3\nsouth,4,5,6\n" * 8,
         "ragged.csv": b"place,size,price\nnorth,1\nsouth,2,3,4\n",
         "quotes.csv": b'place,size,price\n"north,1,2\nsouth,3,4\n',
-        "latin.csv": "place,size,price\n".encode() + "Köln,1,2\nWürzburg,3,4\n".encode("latin-1") * 8,
-        "wide.csv": ",".join(f"c{j}" for j in range(300)).encode() + b"\n" + (b",".join([b"1"] * 300) + b"\n") * 12,
+        "latin.csv": b"place,size,price\n" + "Köln,1,2\nWürzburg,3,4\n".encode("latin-1") * 8,
+        "wide.csv": ",".join(f"c{j}" for j in range(300)).encode() + (b"\n1" + b",1" * 299) * 12,
         "classes.csv": b"place,size,price\n" + b"north,1,yes\nsouth,2,no\neast,3,yes\n" * 8,
         "clash.csv": b"place,size,place_mean_size,price\n" + b"north,1,2,3\nsouth,4,5,6\n" * 8,
         "random.csv": rng.bytes(500),
@@ -112,196 +114,6 @@ def write_inputs(folder: Path) -> None:
     (folder / "circle.csv").symlink_to("circle.csv")
 
 
-_SOUND = ["table.csv", "table.csv", "table.tsv", "table.csv.gz", "table.parquet", "table.feather"]
-_DATABASES = ["sqlite:table.sqlite", "sqlite:table.sqlite#sales", "duckdb:table.duckdb#sales", "duckdb:table.duckdb"]
-_ODD = [
-    *("empty.csv", "header.csv", "one_row.csv", "one_level.csv", "nulls.csv", "mostly_nulls.csv", "constant.csv"),
-    *("large.csv", "infinite.csv", "emoji.csv", "controls.csv", "twice.csv", "ragged.csv", "quotes.csv"),
-    *("latin.csv", "wide.csv", "classes.csv", "clash.csv", "random.csv", "name [1] *.csv", "text.parquet"),
-    *("cut.csv.gz", "cut.parquet", "link.csv", "dangling.csv", "circle.csv", "folder", "nowhere.csv", "means.sufrep"),
-    *("nowhere/table.csv", "sqlite:table.csv", "duckdb:table.sqlite#sales", "sqlite:table.sqlite#nothing", "-"),
-    *("sqlite:", "duckdb:nowhere.db", "", "table.xlsx", "/dev/null", "table.sqlite", "old.html", "a" * 300 + ".csv"),
-]
-_ENCODERS = ["means.sufrep", "low_rank.sufrep", "one_hot.sufrep", "fisher.sufrep", "mixed_model.sufrep"]
-_ODD_ENCODERS = ["cut.sufrep", "text.sufrep", "table.csv", "folder", "nowhere.sufrep", "", "/dev/null", "old.html"]
-_NEW = ["new.csv", "new.tsv", "new.parquet", "new.feather", "new.sufrep", "new.html", "-", "/dev/stdout", "/dev/null"]
-_ODD_OUTPUTS = [
-    *("old.csv", "old.html", "old.sufrep", "notes.csv", "table.csv", "means.sufrep", "link.csv", "dangling.csv"),
-    *("circle.csv", "folder", "folder/new.csv", "nowhere/new.csv", "new.xlsx", "new", "", "a" * 300 + ".csv"),
-    *("folder/../table.csv", "new.csv.gz", "empty.csv", "./means.sufrep", "\x1b[31m.csv", "😀.csv"),
-]
-_COLUMNS = ["place", "place", "size", "rooms", "garden", "day", "price"]
-_ODD_COLUMNS = ["nothing", "", "Place", "place ", "😀", "\x1b[31mred", "c1", "place_mean_size", "--out", "=", "a,b"]
-_METHODS = [
-    *("means", "low_rank", "one_hot", "sparse_low_rank", "permutation", "multi_permutation", "helmert", "deviation"),
-    *("fisher", "random_intercept", "drop", "target_encoder"),
-]
-_SLOW_METHODS = ["mnl", "latent_state", "mixed_model", "local_effect"]
-_ODD_METHODS = ["mean", "", "sufficient ", "MEANS", "😀", "means,low_rank"]
-_PARAMETERS = [
-    *("n_components=2", "shrinkage=auto", "use_target=true", "leave_one_out=true", "standardize=false", "cv=2"),
-    *("n_components=0", "n_components=-1", "n_components=1e9", "nothing=1", "=", "cv", "cv=[]", "cv={}", "cv=((((("),
-    *("shrinkage=1", "target_type=binary", "target_type=multiclass", "unseen=error", "group=size", "covariates=[]"),
-    *("n_permutations=3", "categorical_covariates=share", "remainder=drop", "coding=nope", "cv=0", "cv=99", "a" * 500),
-]
-_NUMBERS = ["2", "3", "10", "0", "-1", "1.5", "nan", "1e9", "", "x", "99999999999999999999"]
-
-
-# Command lines
-
-
-def _pick(rng: np.random.Generator, usual: list[str], odd: list[str], share: float = 0.2) -> str:
-    return str(rng.choice(odd if rng.random() < share else usual))
-
-
-def _several(rng: np.random.Generator, pick: Callable[[], str]) -> list[str]:
-    return [pick() for _ in range(rng.choice([1, 1, 1, 2, 3]))]
-
-
-def _command_line(rng: np.random.Generator) -> list[str]:
-    makers = [_encode, _encode, _encode, _apply, _apply, _compare, _describe, _paper, _nonsense]
-    arguments = makers[rng.integers(len(makers))](rng)
-    while rng.random() < 0.15:
-        arguments = _mutated(arguments, rng)
-    return arguments
-
-
-def _table(rng: np.random.Generator) -> str:
-    return _pick(rng, [*_SOUND, *_DATABASES], _ODD, 0.5)
-
-
-def _column(rng: np.random.Generator) -> str:
-    return _pick(rng, _COLUMNS, _ODD_COLUMNS, 0.06)
-
-
-def _group(rng: np.random.Generator) -> str:
-    return _pick(rng, ["place"], [*_COLUMNS, *_ODD_COLUMNS])
-
-
-def _options(rng: np.random.Generator, share: float, options: dict[str, Callable[[], list[str]]]) -> list[str]:
-    """Each option with some probability, in any order."""
-    names = [name for name in options if rng.random() < share]
-    rng.shuffle(names)
-    return [word for name in names for word in (name, *options[name]())]
-
-
-def _shared(rng: np.random.Generator) -> dict[str, Callable[[], list[str]]]:
-    return {
-        "--covariates": lambda: _several(rng, lambda: _column(rng)),
-        "--drop": lambda: _several(rng, lambda: _column(rng)),
-        "--text": lambda: _several(rng, lambda: _column(rng)),
-        "--force": list,
-    }
-
-
-def _encode(rng: np.random.Generator) -> list[str]:
-    method = _pick(rng, _METHODS if rng.random() < 0.9 else _SLOW_METHODS, _ODD_METHODS, 0.05)
-    words = ["encode", _table(rng), "--group", *_several(rng, lambda: _group(rng)), "--method", method]
-    if rng.random() < 0.6:
-        words += ["--target", _pick(rng, ["price"], [*_COLUMNS, *_ODD_COLUMNS])]
-    if rng.random() < 0.9:
-        words += ["--out", _pick(rng, _NEW, _ODD_OUTPUTS, 0.4)]
-    if rng.random() < 0.4:
-        words += ["--save", _pick(rng, ["new.sufrep"], [*_NEW, *_ODD_OUTPUTS], 0.4)]
-    return words + _options(
-        rng,
-        0.12,
-        {
-            **_shared(rng),
-            "--param": lambda: _several(rng, lambda: str(rng.choice(_PARAMETERS))),
-            "--seed": lambda: [str(rng.choice(_NUMBERS))],
-            "--unseen": lambda: [_pick(rng, ["prior", "error"], ["", "x"])],
-            "--missing": lambda: [_pick(rng, ["level", "prior", "error"], ["", "x"])],
-            "--min-frequency": lambda: [_pick(rng, ["2", "0.2", "100"], _NUMBERS)],
-        },
-    )
-
-
-def _apply(rng: np.random.Generator) -> list[str]:
-    words = ["apply", _pick(rng, _ENCODERS, _ODD_ENCODERS), _table(rng)]
-    if rng.random() < 0.95:
-        words += ["--out", _pick(rng, _NEW, _ODD_OUTPUTS, 0.4)]
-    shared = _shared(rng)
-    del shared["--covariates"]
-    return words + _options(rng, 0.12, shared)
-
-
-def _compare(rng: np.random.Generator) -> list[str]:
-    """Of few cheap methods, so that many comparisons are made in a minute."""
-    words = ["compare", _table(rng), "--target", _pick(rng, ["price"], [*_COLUMNS, *_ODD_COLUMNS])]
-    words += ["--group", *_several(rng, lambda: _group(rng)), "--jobs", "1", "--folds", "2", "--models", "linear"]
-    words += ["--methods", *_several(rng, lambda: _pick(rng, _METHODS, _ODD_METHODS, 0.03))]
-    return words + _options(
-        rng,
-        0.15,
-        {
-            **_shared(rng),
-            "--html": lambda: [_pick(rng, ["new.html"], [*_NEW, *_ODD_OUTPUTS])],
-            "--save": lambda: [_pick(rng, ["new.sufrep"], [*_NEW, *_ODD_OUTPUTS])],
-            "--repeats": lambda: [_pick(rng, ["2"], ["0", "-1", "x", ""])],
-            "--new-levels": list,
-            "--task": lambda: [_pick(rng, ["auto", "regression", "binary", "multiclass"], ["", "x"])],
-            "--scoring": lambda: [_pick(rng, ["r2", "accuracy", "roc_auc", "neg_log_loss"], ["", "x"])],
-            "--sample": lambda: [_pick(rng, ["10", "30"], ["0", "x", "-1", "99999999999"])],
-            "--seed": lambda: [str(rng.choice(_NUMBERS))],
-            "--json": list,
-        },
-    )
-
-
-def _describe(rng: np.random.Generator) -> list[str]:
-    return ["describe", _pick(rng, _ENCODERS, _ODD_ENCODERS, 0.4), *(["--json"] if rng.random() < 0.5 else [])]
-
-
-def _paper(rng: np.random.Generator) -> list[str]:
-    command = str(rng.choice(["tables", "figures", "export", "simulations", "empirical", "benchmark", "nothing", ""]))
-    store = _pick(rng, ["broken_store", "empty_store", "new_store"], ["table.csv", "folder", "nowhere/store", ""])
-    words = ["paper", command, "--store", store]
-    if command in ("simulations", "empirical", "benchmark"):
-        words += ["--methods", _pick(rng, ["drop", "means"], _ODD_METHODS), "--jobs", "1", "--trees", "4"]
-        # Never the real runs: each lacks what it needs.
-        words += ["--seeds", str(rng.choice(["0", "-1", "x", ""]))]
-    return words + _options(
-        rng,
-        0.4,
-        {
-            "--out": lambda: [_pick(rng, ["new.txt", "new_folder"], [*_NEW, *_ODD_OUTPUTS])],
-            "--format": lambda: [_pick(rng, ["text", "markdown", "latex"], ["", "x"])],
-        },
-    )
-
-
-def _nonsense(rng: np.random.Generator) -> list[str]:
-    words = ["encode", "apply", "compare", "describe", "demo", "paper", "--help", "--version", "-h", "--", "-", "\0x"]
-    words += ["--jobs", "0", "--group", "place", "--seed", "-1", "table.csv", "means.sufrep", "😀", "--out", "new.csv"]
-    picked = [str(word).replace("\0", "\x01") for word in rng.choice(words, rng.integers(0, 5))]
-    # The demonstration takes minutes; only what is refused is tried.
-    return [*picked, "--seed", "x"] if "demo" in picked or picked[:1] == ["paper"] else picked
-
-
-def _mutated(arguments: list[str], rng: np.random.Generator) -> list[str]:
-    """One word lost, repeated, exchanged, cut or added."""
-    words = list(arguments)
-    if len(words) < 2:
-        return words
-    place, other = (int(p) for p in rng.integers(1, len(words), 2))
-    kind = rng.integers(5)
-    if kind == 0:
-        del words[place]
-    elif kind == 1:
-        words.insert(place, words[place])
-    elif kind == 2:
-        words[place], words[other] = words[other], words[place]
-    elif kind == 3:
-        words[place] = words[place][: len(words[place]) // 2]
-    else:
-        words.insert(place, str(rng.choice(["--nothing", "--help", "--", "-x", "--json", "", "table.csv"])))
-    # Without these, a comparison takes minutes and a run of the paper hours.
-    needed = {"compare": ("--jobs", "1", "--methods", "--models", "linear", "--folds"), "paper": ("--seeds",)}
-    had = [word for word in needed.get(words[0], ()) if word in arguments]
-    return words if all(word in words for word in had) else list(arguments)
-
-
 # In the worker
 
 
@@ -317,11 +129,15 @@ def checker(folder: Path) -> Callable[[Case], Outcome]:
         before = _snapshot(place)
         run = _run_process if case["process"] else _run_inside
         code, out, err = run(main, case["arguments"])
-        problem = _problem(case["arguments"], code, out, err) or _changes(case["arguments"], code, place, before)
+        problem = _problem(case["arguments"], code, out, err) or _changes(
+            case["arguments"], code, place, before
+        )
         if not problem:
             return Outcome(f"exit {code}")
         what = f"{' '.join(case['arguments'])[:500]!r}: {problem}\n{err[-1500:]}"
-        return Outcome(f"exit {code}", what, signature("commands", f"{case['arguments'][:1]}: {_general(problem)}"))
+        return Outcome(
+            f"exit {code}", what, signature("commands", f"{case['arguments'][:1]}: {_general(problem)}")
+        )
 
     return check
 
@@ -338,7 +154,7 @@ def _run_inside(main: Callable[[], None], arguments: list[str]) -> tuple[int, st
         os.dup2(out.fileno(), 1)
         os.dup2(err.fileno(), 2)
         sys.argv = ["sufrep", *arguments]
-        sys.stdout, sys.stderr = (open(stream, "w", encoding="utf-8", closefd=False) for stream in (1, 2))
+        sys.stdout, sys.stderr = (os.fdopen(os.dup(stream), "w", encoding="utf-8") for stream in (1, 2))
         code = 0
         try:
             main()
@@ -364,7 +180,10 @@ def _run_inside(main: Callable[[], None], arguments: list[str]) -> tuple[int, st
 def _run_process(_: Callable[[], None], arguments: list[str]) -> tuple[int, str, str]:
     """Run the command as a user does."""
     done = subprocess.run(
-        [sys.executable, "-m", "sufrep.cli", *arguments], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        [sys.executable, "-m", "sufrep.cli", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
     )
     return done.returncode, *(text.decode("utf-8", errors="replace") for text in (done.stdout, done.stderr))
 
@@ -422,7 +241,7 @@ def _changes(arguments: list[str], code: int, place: Path, before: dict[str, str
 
 def _values(arguments: list[str], options: tuple[str, ...]) -> list[str]:
     """What follows the options, however they are written."""
-    found = [value for name, value in zip(arguments[:-1], arguments[1:], strict=True) if name in options]
+    found = [value for name, value in pairwise(arguments) if name in options]
     return found + [word.partition("=")[2] for word in arguments if word.partition("=")[0] in options]
 
 
@@ -457,5 +276,7 @@ def _unreadable(arguments: list[str], place: Path) -> str:
                 try:
                     read(path)
                 except Exception as error:
-                    return f"{option} cannot be read: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+                    return (
+                        f"{option} cannot be read: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+                    )
     return ""

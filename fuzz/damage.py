@@ -36,7 +36,15 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "mixed_model": {},
     "multi_permutation": {},
 }
-TABLES = ("table.csv", "table.tsv", "table.csv.gz", "table.parquet", "table.feather", "table.sqlite", "table.duckdb")
+TABLES = (
+    "table.csv",
+    "table.tsv",
+    "table.csv.gz",
+    "table.parquet",
+    "table.feather",
+    "table.sqlite",
+    "table.duckdb",
+)
 # Small changes more often than large ones: files that are damaged badly fail early.
 _KINDS = (*("flip", "byte") * 3, "cut", "insert", "zero", "repeat", "remove", "swap")
 
@@ -70,7 +78,9 @@ class Damage(Part):
             return outcome
         # A process that was ended from inside a library; ours holds no code that could.
         if case["file"].endswith(".sufrep") or outcome == "timeout":
-            return Outcome(outcome, f"{case['file']}: {outcome}", signature("damage", f"{case['file']} {outcome}"))
+            return Outcome(
+                outcome, f"{case['file']}: {outcome}", signature("damage", f"{case['file']} {outcome}")
+            )
         return Outcome(f"abort of {_library(case['file'])}")
 
     def close(self) -> None:
@@ -92,7 +102,9 @@ def _changed(content: bytes, rng: np.random.Generator) -> bytes:
     if kind == "flip":
         return before + bytes([content[place] ^ (1 << int(rng.integers(8)))]) + content[place + 1 :]
     if kind == "byte":
-        return before + bytes([int(rng.choice([0, 10, 13, 34, 44, 127, 128, 254, 255]))]) + content[place + 1 :]
+        return (
+            before + bytes([int(rng.choice([0, 10, 13, 34, 44, 127, 128, 254, 255]))]) + content[place + 1 :]
+        )
     if kind == "cut":
         return before
     if kind == "insert":

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 from hypothesis import strategies as st
 
-# A column is {"kind": ..., "values": [...]}; None is a null. Dates are days, and moments microseconds, since 1970.
+# A column is {"kind": ..., "values": [...]}; None is a null. Dates are days since 1970, moments microseconds.
 Column = dict[str, Any]
 
 LIBRARIES = ("pandas", "pandas nullable", "pandas arrow", "polars", "pyarrow", "numpy")
@@ -65,7 +65,10 @@ def build(library: str, columns: list[Column], rows: list[int] | None = None) ->
     kinds = [column["kind"] for column in columns]
     if library == "numpy":
         return _array(kinds, lists)
-    made = {f"x{j}": _MAKERS[library](kind, values) for j, (kind, values) in enumerate(zip(kinds, lists, strict=True))}
+    made = {
+        f"x{j}": _MAKERS[library](kind, values)
+        for j, (kind, values) in enumerate(zip(kinds, lists, strict=True))
+    }
     if library == "polars":
         return pl.DataFrame(made)
     return pa.table(made) if library == "pyarrow" else pd.DataFrame(made)
@@ -137,7 +140,9 @@ _MAKERS: dict[str, Any] = {
 
 _TEXTS = st.one_of(
     st.sampled_from(["a", "b", "c"]),
-    st.sampled_from(["", " ", "None", "nan", "null", "01", "1", "1.0", "😀", "👩‍🚀", "é", "e\u0301", "\x1b[31m", "\n"]),
+    st.sampled_from(
+        ["", " ", "None", "nan", "null", "01", "1", "1.0", "😀", "👩‍🚀", "é", "e\u0301", "\x1b[31m", "\n"]
+    ),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=4),
 )
 _EXPONENTS = st.sampled_from([0, 0, 0, 1, 8, 15, 100, 150, 300, -1, -8, -100, -150, -300, -308])
@@ -158,7 +163,9 @@ _VALUES: dict[str, Any] = {
     "category": _TEXTS,
     "float64": _floats(308),
     "float32": _floats(37),
-    "int64": st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1), st.sampled_from([2**53, 2**53 + 1])),
+    "int64": st.one_of(
+        st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1), st.sampled_from([2**53, 2**53 + 1])
+    ),
     "uint64": st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1)),
     "int8": st.integers(-128, 127),
     "bool": st.booleans(),

@@ -61,7 +61,8 @@ class Part(ABC):
         yield case, self.check(case)
 
     def close(self) -> None:
-        """End what was started."""
+        """End what was started; here nothing was."""
+        return
 
     def __enter__(self) -> Part:
         return self

@@ -14,6 +14,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -68,10 +69,8 @@ class Worker:
         if self._process is not None:
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
-                    try:
+                    with suppress(BrokenPipeError):
                         stream.close()
-                    except BrokenPipeError:
-                        pass
             self._process.kill()
             self._process.wait()
             self._process = None

@@ -16,6 +16,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import hypothesis
@@ -100,19 +101,19 @@ class Numbers(Part):
         def law(case: Case) -> None:
             outcome = self.check(case)
             if outcome.finding and outcome.signature not in known:
-                raise _Found(case, outcome)
+                raise _FoundError(case, outcome)
             ran.append((case, outcome))
 
         try:
             law()
-        except _Found as found:
+        except _FoundError as found:
             ran.append((found.case, found.outcome))
         except hypothesis.errors.Flaky as error:
             ran.append(({"kind": "flaky"}, Outcome("flaky", str(error)[:500], "numbers: flaky")))
         yield from ran
 
 
-class _Found(AssertionError):
+class _FoundError(AssertionError):
     def __init__(self, case: Case, outcome: Outcome) -> None:
         super().__init__(outcome.signature)
         self.case, self.outcome = case, outcome
@@ -155,9 +156,12 @@ def cases(draw: Any) -> Case:
     case = {
         "kind": kind,
         "library": draw(st.sampled_from(frames.LIBRARIES)),
-        "groups": [draw(frames.columns(n_rows, frames.GROUP_KINDS, few=True)) for _ in range(draw(st.integers(1, 3)))],
+        "groups": [
+            draw(frames.columns(n_rows, frames.GROUP_KINDS, few=True)) for _ in range(draw(st.integers(1, 3)))
+        ],
         "covariates": [
-            draw(frames.columns(n_rows, frames.COVARIATE_KINDS, few=False)) for _ in range(draw(st.integers(1, 4)))
+            draw(frames.columns(n_rows, frames.COVARIATE_KINDS, few=False))
+            for _ in range(draw(st.integers(1, 4)))
         ],
         "weights": draw(frames.weights(n_rows)),
     }
@@ -187,7 +191,9 @@ def _check_many(case: Case) -> Outcome:
     n = case["n"]
     group = rng.integers(0, rng.integers(1, 40), n)
     spread = 10.0 ** rng.uniform(-rng.choice([0, 3, 12]), rng.choice([0, 3, 12]), n)
-    covariate = (rng.normal(size=n) * spread + rng.choice([0.0, 1.0, 1e9])) * 10.0 ** rng.choice([0, -200, 200])
+    covariate = (rng.normal(size=n) * spread + rng.choice([0.0, 1.0, 1e9])) * 10.0 ** rng.choice(
+        [0, -200, 200]
+    )
     covariate[rng.random(n) < rng.choice([0.0, 0.2])] = math.nan
     weights = 10.0 ** rng.uniform(-12, 12, n) if rng.random() < 0.5 else None
     frame = pd.DataFrame({"g": group, "x": covariate})
@@ -222,7 +228,12 @@ def _compare_means(frame: Any, groups: list[list[Any]], covariates: list[list[An
 
 
 def _compare_covariate(
-    levels: list[Any], values: list[Any], weights: list[float], found: Any, observed: Any, place: dict[Any, int]
+    levels: list[Any],
+    values: list[Any],
+    weights: list[float],
+    found: Any,
+    observed: Any,
+    place: dict[Any, int],
 ) -> None:
     """The means that rows get, of one group and one covariate."""
     known = [i for i, value in enumerate(values) if not frames.is_null(value) and weights[i] > 0]
@@ -295,7 +306,7 @@ def _check_laws(case: Case) -> Outcome:
     shuffled = rng.permutation(n)
     _assert_same(case, whole, _vectors(case, [(frame.iloc[shuffled], y[shuffled], None)]), "order of rows")
     cuts = [0, *sorted(rng.integers(1, n, 2).tolist()), n]
-    chunks = [(frame[a:b], y[a:b], None) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
+    chunks = [(frame[a:b], y[a:b], None) for a, b in pairwise(cuts) if b > a]
     _assert_same(case, whole, _vectors(case, chunks), "chunks")
     times = rng.integers(0, 3, n)
     times[0] = 2
@@ -315,7 +326,9 @@ def _sample(case: Case, rng: np.random.Generator) -> tuple[pd.DataFrame, Any]:
     """Levels that differ in their means, in continuous data, in which singular values do not tie."""
     n = case["n"]
     level = rng.integers(0, rng.integers(1, 7), n)
-    numbers = rng.normal(size=(n, 3)) * [1.0, 5.0, 1.0] + np.column_stack([level, -(level**2), 0 * level + 100])
+    numbers = rng.normal(size=(n, 3)) * [1.0, 5.0, 1.0] + np.column_stack(
+        [level, -(level**2), 0 * level + 100]
+    )
     numbers[rng.random((n, 3)) < rng.choice([0.0, 0.1])] = math.nan
     numbers[:, 0] *= 10.0 ** case["unit"]
     frame = pd.DataFrame({"g": np.array(list("abcdef"), dtype=object)[level]})
