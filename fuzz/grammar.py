@@ -18,8 +18,8 @@ sqlite:table.sqlite sqlite:table.sqlite#sales duckdb:table.duckdb#sales duckdb:t
 _ODD_TABLES = [
     *"""
     empty.csv header.csv one_row.csv one_level.csv nulls.csv mostly_nulls.csv constant.csv large.csv
-    infinite.csv emoji.csv controls.csv twice.csv ragged.csv quotes.csv latin.csv wide.csv classes.csv clash.csv random.csv
-    text.parquet cut.csv.gz cut.parquet link.csv dangling.csv circle.csv folder nowhere.csv means.sufrep
+    infinite.csv emoji.csv controls.csv twice.csv ragged.csv quotes.csv latin.csv wide.csv classes.csv
+    clash.csv random.csv text.parquet cut.csv.gz cut.parquet link.csv dangling.csv circle.csv folder nowhere.csv means.sufrep
     nowhere/table.csv sqlite:table.csv duckdb:table.sqlite#sales sqlite:table.sqlite#nothing - sqlite:
     duckdb:nowhere.db table.xlsx /dev/null table.sqlite old.html
     """.split(),
@@ -31,7 +31,8 @@ _NEW = "new.csv new.tsv new.parquet new.feather - /dev/stdout".split()
 _ODD_OUTPUTS = [
     *"""
     old.csv old.html old.sufrep notes.csv table.csv means.sufrep link.csv dangling.csv circle.csv folder
-    new.csv new.html new.sufrep /dev/null folder/new.csv nowhere/new.csv new.xlsx new folder/../table.csv new.csv.gz empty.csv ./means.sufrep 😀.csv
+    new.csv new.html new.sufrep /dev/null folder/new.csv nowhere/new.csv new.xlsx new
+    folder/../table.csv new.csv.gz empty.csv ./means.sufrep 😀.csv
     """.split(),
     *("\x1b[31m.csv", _LONG, ""),
 ]
@@ -46,8 +47,8 @@ _ODD_METHODS = ["", "sufficient ", *"mean MEANS 😀 means,low_rank".split()]
 _PARAMETERS = """
 n_components=2 shrinkage=auto use_target=true leave_one_out=true standardize=false cv=2 n_components=0
 n_components=-1 n_components=1e9 nothing=1 = cv cv=[] cv={} cv=((((( shrinkage=1 target_type=binary
-unseen=error target_type=multiclass group=size covariates=[] n_permutations=3 categorical_covariates=share remainder=drop
-coding=nope cv=0 cv=99
+unseen=error target_type=multiclass group=size covariates=[] n_permutations=3
+categorical_covariates=share remainder=drop coding=nope cv=0 cv=99
 """.split()
 _NUMBERS = ["", *"2 3 10 0 -1 1.5 nan 1e9 x 99999999999999999999".split()]
 _NONSENSE = """
@@ -176,12 +177,10 @@ def _describe(rng: np.random.Generator) -> list[str]:
 
 
 def _paper(rng: np.random.Generator) -> list[str]:
-    command = str(
-        rng.choice(["tables", "figures", "export", "simulations", "empirical", "benchmark", "nothing", ""])
-    )
-    store = _pick(
-        rng, ["broken_store", "empty_store", "new_store"], ["table.csv", "folder", "nowhere/store", ""]
-    )
+    runs = ["simulations", "empirical", "benchmark"]
+    command = _pick(rng, ["tables", "figures", "export"], [*runs, "nothing", ""], 0.5)
+    stores = ["broken_store", "empty_store", "new_store"]
+    store = _pick(rng, stores, ["table.csv", "folder", "nowhere/store", ""])
     words = ["paper", command, "--store", store]
     if command in runs:
         words += ["--methods", _pick(rng, ["drop", "means"], _ODD_METHODS), "--jobs", "1", "--trees", "4"]
