@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,15 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real data are not at {folder}; set SUFREP_DATA to their folder")
     return folder
+
+
+@pytest.fixture
+def limited_file_size() -> Iterator[int]:
+    """The most bytes that a file may have."""
+    resource = pytest.importorskip("resource", reason="this system has no limits of file sizes")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    yield 1000
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)

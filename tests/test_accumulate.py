@@ -29,6 +29,9 @@ from sufrep.errors import InfiniteValueError, MagnitudeError
 from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels
 
+# The distance between numbers that are too small for twelve digits.
+SUBNORMAL = Fraction(np.finfo(np.float64).smallest_subnormal)
+
 
 @dataclass
 class Table:
@@ -279,7 +282,7 @@ def assert_exact(table: Table, found: Sums, order: int) -> None:
             assert float(abs(Fraction(found.observed[g, j]) - weight)) <= 1e-12 * float(weight)
             largest = Fraction(np.abs(table.rows[mine, j]).max(initial=0.0))
             if mine.any():
-                assert abs(Fraction(found.mean[g, j]) - mean) <= Fraction(1e-12) * largest
+                assert abs(Fraction(found.mean[g, j]) - mean) <= Fraction(1e-12) * largest + SUBNORMAL
             else:
                 assert np.isnan(found.mean[g, j])
             squares += spread

@@ -339,9 +339,9 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
     return np.divide(numerator, whole, out=np.zeros_like(numerator), where=whole > 0)
 
 
-# Numbers so large or so small that their sums or squares leave the range of doubles. Sums are taken in units of
-# a power of two, which changes no digit, so that means exist for all finite numbers. Squares have units that
-# users see (`GroupMoments.squares`), so what cannot be squared is refused.
+# Numbers so large or so small that their sums or squares leave the range of doubles. Sums are taken in units
+# of a power of two, which changes no digit, so that means exist for all finite numbers. Squares have units
+# that users see (`GroupMoments.squares`), so what cannot be squared is refused.
 
 
 def exponents(largest: Floats) -> Codes:

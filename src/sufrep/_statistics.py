@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Floats
 
+# Why there is no test.
+EQUAL_GAINS = "the gains are equal in all folds"
+_FEW_SPLITS = ("no fold", "one fold", "two folds")
+_MIN_SPLITS = len(_FEW_SPLITS)
+# As a share of the scores.
+_ROUNDING = 1e-9
+
 
 def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
     """Return Student's interval of a mean; NaN for a single value."""
@@ -21,8 +29,48 @@ def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]
     return float(values.mean() - half), float(values.mean() + half)
 
 
-def paired_p_values(differences: Floats, effective_n_folds: float) -> tuple[float, float]:
+def rounding_error(*scores: Floats) -> float:
+    """Return how far apart differences of scores may be through rounding alone.
+
+    0.8 − 0.7 and 0.7 − 0.6 are not equal in floating point, and two solvers of one system agree to about ten
+    digits.
+    """
+    return _ROUNDING * max((float(np.abs(values).max()) for values in scores if len(values)), default=0.0)
+
+
+def why_no_test(differences: Floats, rounding: float = 0.0) -> str | None:
+    """Return the reason if differences over splits allow no test of their mean, else None.
+
+    A test compares the mean with the spread of the differences, so it needs a spread that can be trusted.
+    One split has none. That of two splits has one degree of freedom: scores that are counts, such as an
+    accuracy, often make it zero or nearly so by chance. Equal differences have none either; a p-value of 0
+    would be a claim about rows that were never seen.
+
+    Parameters
+    ----------
+    differences : ndarray, shape (n_splits,)
+    rounding : float, default=0.0
+        Differences are equal if they are no further apart than this; see `rounding_error`.
+
+    Examples
+    --------
+    >>> why_no_test(np.array([0.1, 0.3]))
+    'two folds'
+    >>> why_no_test(np.array([0.1, 0.1, 0.1]))
+    'the gains are equal in all folds'
+    """
+    if len(differences) < _MIN_SPLITS:
+        return _FEW_SPLITS[len(differences)]
+    return EQUAL_GAINS if np.ptp(differences) <= rounding else None
+
+
+def paired_p_values(
+    differences: Floats, effective_n_folds: float, rounding: float = 0.0
+) -> tuple[float, float]:
     """Return two-sided p-values of a mean difference over folds: of the plain and of the corrected t-test.
+
+    The plain test treats splits as independent, which they are not, because they share training rows: it
+    finds differences where there are none. The corrected one keeps its size (examples/size_and_power.py).
 
     Parameters
     ----------
@@ -30,20 +78,19 @@ def paired_p_values(differences: Floats, effective_n_folds: float) -> tuple[floa
         One for each fold of each repetition.
     effective_n_folds : float
         K, such that test sets are 1/(K − 1) of the training sets.
+    rounding : float, default=0.0
+        See `why_no_test`.
 
     Returns
     -------
     plain, corrected : float
         With J splits the variance factor is 1/J, and 1/J + 1/(K − 1) (Nadeau and Bengio 2003; Bouckaert and
-        Frank 2004); J − 1 degrees of freedom. NaN for one split; 1 if all differences are zero.
+        Frank 2004); J − 1 degrees of freedom. NaN where `why_no_test` has a reason.
     """
+    if why_no_test(differences, rounding):
+        return math.nan, math.nan
     n_splits = len(differences)
-    if n_splits < 2:
-        return float("nan"), float("nan")
     mean, variance = differences.mean(), differences.var(ddof=1)
-    if variance == 0:
-        p = 1.0 if mean == 0 else 0.0
-        return p, p
     factors = (1 / n_splits, _corrected_factor(n_splits, effective_n_folds))
     plain, corrected = (
         2 * float(stats.t.sf(abs(mean) / np.sqrt(factor * variance), n_splits - 1)) for factor in factors
@@ -52,7 +99,7 @@ def paired_p_values(differences: Floats, effective_n_folds: float) -> tuple[floa
 
 
 def corrected_interval(
-    differences: Floats, effective_n_folds: float, level: float = 0.95
+    differences: Floats, effective_n_folds: float, rounding: float = 0.0, level: float = 0.95
 ) -> tuple[float, float]:
     """Return the interval of a mean difference that belongs to the corrected test of `paired_p_values`.
 
@@ -60,19 +107,47 @@ def corrected_interval(
     ----------
     differences : ndarray, shape (n_splits,)
     effective_n_folds : float
+    rounding : float, default=0.0
+        See `why_no_test`.
     level : float, default=0.95
 
     Returns
     -------
     low, high : float
-        NaN for one split.
+        NaN where `why_no_test` has a reason.
     """
+    if why_no_test(differences, rounding):
+        return math.nan, math.nan
     n_splits = len(differences)
-    if n_splits < 2:
-        return float("nan"), float("nan")
     error = np.sqrt(_corrected_factor(n_splits, effective_n_folds) * differences.var(ddof=1))
     half = stats.t.ppf((1 + level) / 2, n_splits - 1) * error
     return float(differences.mean() - half), float(differences.mean() + half)
+
+
+def p_value_text(p: float, n_digits: int = 3) -> str:
+    """Format a p-value: as a bound rather than 0, and as an empty text if there is none.
+
+    Examples
+    --------
+    >>> p_value_text(0.0312), p_value_text(1e-9), p_value_text(float("nan"))
+    ('0.031', '< 0.001', '')
+    """
+    if math.isnan(p):
+        return ""
+    least = 10.0**-n_digits
+    return f"{p:.{n_digits}f}" if p >= least else f"< {least:.{n_digits}f}"
+
+
+def p_value_statement(p: float) -> str:
+    """Say what a p-value is, within a sentence.
+
+    Examples
+    --------
+    >>> p_value_statement(0.0312), p_value_statement(0.0)
+    ('p = 0.031', 'p < 0.001')
+    """
+    text = p_value_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -111,6 +111,17 @@ class MissingDependencyError(SufrepError, ImportError):
         )
 
 
+class MissingLibraryError(SufrepError, ImportError):
+    """A frame of a library is requested that is not installed."""
+
+    def __init__(self, library: str, installed: Sequence[str]) -> None:
+        others = "".join(f", or use library={name!r}" for name in installed[:1])
+        super().__init__(
+            f"library={library!r} needs the package {library!r}, which is not installed.\n"
+            f"Hint: pip install {library}{others}."
+        )
+
+
 class MissingPandasError(SufrepError, ImportError):
     """Pandas is needed but not installed; no extra of this package installs it."""
 
@@ -304,7 +315,8 @@ class InfiniteValueError(SufrepError, ValueError):
 
     def __init__(self, column: str, n_infinite: int, first_row: int) -> None:
         super().__init__(
-            f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}.\n"
+            f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}. "
+            "Numbers that are too large for a float count as infinite.\n"
             "Hint: replace them by nulls (NaN), which are skipped, or clip them."
         )
 
@@ -555,6 +567,22 @@ def listed(names: Sequence[str], limit: int = 10, *, quote: bool = True) -> str:
     """
     shown = ", ".join(map(repr if quote else str, names[:limit]))
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
+
+
+# Control characters, marks that change the direction of text, line and paragraph separators, and half
+# characters (bytes of file names that are not UTF-8).
+UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def shown(text: str) -> str:
+    r"""Text from files, names and messages as a terminal may show it: nothing in it controls the terminal.
+
+    Line ends stay, because messages have several lines.
+
+    >>> print(shown("price\x1b[31m"))
+    price\x1b[31m
+    """
+    return UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _closest(missing: Sequence[str], names: Sequence[str]) -> dict[str, str]:

@@ -180,7 +180,7 @@ def is_null(value: Any) -> bool:
         return True
     try:
         return not bool(value == value)
-    except TypeError:  # the truth of pandas' NA is not defined
+    except (TypeError, ArithmeticError):  # the truth of pandas' NA, or a signalling NaN, is not defined
         return True
     except ValueError:  # that of an array neither, and an array is a value
         return False

@@ -1,14 +1,28 @@
-"""Options of several values mean the same as repeated options; texts speak of options."""
+"""Options of several values, texts that speak of options, files that are written, and what is printed."""
 
 from __future__ import annotations
 
+import ast
+import json
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from shlex import join
+
+import polars as pl
 import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from sufrep import MeansEncoder, cli, load
 from sufrep.cli._arguments import SeveralValues, Spelling, repeat_names
+from sufrep.errors import shown
 
 REPEATABLE = {"--latent", "--methods"}
 values = st.text("abc0123._", min_size=1, max_size=4)
@@ -144,3 +158,196 @@ def test_only_parameters_of_the_command_are_spelled_as_options(text, spelled):
 def test_other_parameters_go_to_the_option_that_takes_them():
     spelling = Spelling({"unseen": "--unseen"}, "--param")
     assert spelling.text("alpha=0.5 and unseen='prior'") == "--param alpha=0.5 and --unseen prior"
+
+
+# Files to write
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """The current folder, with a table, a database and an encoder."""
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame({"g": list("abab"), "x": [1.0, 2.0, 3.0, 5.0], "y": [1.0, 2.0, 1.0, 2.0]})
+    frame.write_csv("d.csv")
+    MeansEncoder("g").fit(frame).save("e.sufrep")
+    with closing(sqlite3.connect("x.db")) as connection:
+        connection.execute("CREATE TABLE t (g TEXT, x REAL)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [("a", 1.0), ("b", 2.0)])
+        connection.commit()
+    (tmp_path / "notes").write_text("Dear diary, today\nI wrote a test.\n")
+    Path("symbolic.csv").symlink_to("d.csv")
+    os.link("d.csv", "hard.csv")
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "encode d.csv --group g --method means --save d.csv",
+        "encode d.csv --group g --method means --save symbolic.csv",
+        "encode d.csv --group g --method means --save hard.csv",
+        "encode symbolic.csv --group g --method means --out hard.csv",
+        "encode d.csv --group g --method means --out ./d.csv --force",
+        "encode sqlite:x.db#t --group g --method means --save x.db",
+        "encode sqlite:x.db#t --group g --method means --save x.db-wal",
+        "encode sqlite:x.db#t --group g --method means --save x.db-journal",
+        "encode duckdb:x.db#t --group g --method means --save x.db.wal",
+        "apply e.sufrep d.csv --out e.sufrep",
+        "apply e.sufrep d.csv --out d.csv",
+        "compare d.csv --group g --target y --html d.csv",
+        "compare d.csv --group g --target y --save hard.csv",
+    ],
+)
+def test_an_input_is_never_an_output(sufrep, folder, command):
+    before = contents(folder)
+    result = sufrep(command)
+    assert (result.code, result.out) == (2, "")
+    assert "is an input, which would be replaced" in result.err
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("other", ["out.csv", "./out.csv", "link.csv", "sub/../out.csv"])
+def test_two_outputs_are_never_one_file(sufrep, folder, other):
+    (folder / "sub").mkdir()
+    (folder / "link.csv").symlink_to("out.csv")
+    result = sufrep(f"encode d.csv --group g --method means --out out.csv --save {other}")
+    assert result.code == 2
+    assert "is also the file of --out" in result.err
+
+
+QUICK = "--methods drop --models linear --folds 2 --jobs 1"
+COMMANDS = {
+    "encode --save": "encode d.csv --group g --method means --save notes",
+    "encode --out": "encode d.csv --group g --method means --out notes.csv",
+    "apply": "apply e.sufrep d.csv --out notes.csv",
+    "compare --html": f"compare d.csv --group g --target y {QUICK} --html notes",
+    "compare --save": f"compare d.csv --group g --target y {QUICK} --save notes",
+    "demo": "demo --html notes",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_of_another_kind_needs_force(sufrep, folder, command):
+    (folder / "notes").rename(COMMANDS[command].split()[-1])
+    before = contents(folder)
+    result = sufrep(COMMANDS[command])
+    assert (result.code, result.out) == (2, "")
+    assert "exists and is not a" in result.err
+    assert "--force" in result.err
+    assert contents(folder) == before
+
+
+def test_force_replaces_a_file_of_any_kind_and_no_force_is_needed_for_the_same_kind(sufrep, folder):
+    command = COMMANDS["encode --save"]
+    assert sufrep(f"{command} --force").code == 0
+    assert load(folder / "notes").representations_["g"].levels.tolist() == ["a", "b"]
+    assert sufrep(command).code == 0
+
+
+def test_a_hyphen_prints_the_table_and_nothing_else(folder):
+    command = f"{sys.executable} -m sufrep.cli encode d.csv --group g --method means --out -"
+    result = subprocess.run(command.split(), capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("g,x,y,g_mean_x,g_mean_y\na,1.0,")
+    assert len(result.stdout.splitlines()) == 5
+    assert result.stderr.startswith("g: 2 level(s) in 4 row(s)\n")
+    assert "-" not in contents(folder)
+
+
+def test_a_device_stays_a_device(sufrep, folder):
+    assert sufrep("encode d.csv --group g --method means --out /dev/null").code == 0
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert folder.is_dir()
+
+
+# What is printed
+
+
+ODD = "a\x1b]0;pwned\x07\x9b31m[bold]\u202e\u2028\x7f"
+CONTROLS = set("\x1b\x07\x9b\x7f\r\u202e\u2028\u2029")
+ESCAPED = r"a\x1b]0;pwned\x07\x9b31m[bold]\u202e\u2028\x7f"
+
+
+@given(st.text())
+def test_what_is_shown_controls_nothing_and_other_text_stays(text):
+    found = shown(text)
+    assert all(part.isprintable() or ord(part) > 0xFF or part in "\n\xad\xa0" for part in found)
+    assert not set(found) & CONTROLS
+    assert found == shown(found)
+    assert found == text or any(not part.isprintable() for part in text)
+
+
+def test_ordinary_text_is_shown_as_it_is():
+    assert shown("größe [bold]\n日本 👩\u200d🚀") == "größe [bold]\n日本 👩\u200d🚀"
+    assert shown(ODD) == ESCAPED
+    assert shown("\udc80") == r"\udc80"
+
+
+@pytest.fixture
+def odd(tmp_path) -> Path:
+    """A table with control characters in names and levels."""
+    frame = pl.DataFrame({ODD: [ODD, "b"] * 10, f"{ODD}x": [1.0, 2.0] * 10, "y": [1.0, 3.0] * 10})
+    frame = frame.with_columns(pl.int_range(20).alias("n"))
+    path = tmp_path / f"{ODD}.csv"
+    frame.write_csv(path)
+    return path
+
+
+def test_names_and_levels_cannot_control_the_terminal(sufrep, odd, tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    encoder = f"{tmp_path}/{ODD}.sufrep"
+    tested = QUICK.split()
+    commands = {
+        "encode": ["encode", odd, "--group", ODD, "--method", "means", "--save", encoder],
+        "describe": ["describe", encoder],
+        "apply": ["apply", encoder, odd, "--out", f"{tmp_path}/{ODD}.out.csv"],
+        "compare": ["compare", odd, "--target", "y", "--group", ODD, *tested],
+        "another kind": ["encode", odd, "--group", ODD, "--method", "means", "--save", f"{encoder}.out.csv"],
+        "no such column": ["encode", odd, "--group", f"{ODD}z", "--method", "means", "--save", encoder],
+        "no such file": ["describe", f"{encoder}z"],
+        "wrong usage": ["describe", encoder, ODD],
+    }
+    Path(f"{encoder}.out.csv").write_text("notes")
+    for name, command in commands.items():
+        result = sufrep(join(map(str, command)))
+        assert result.code == {"another kind": 2, "wrong usage": 2}.get(name, int(name.startswith("no "))), (
+            name
+        )
+        printed = result.out + result.err
+        assert not set(printed) & CONTROLS, name
+        assert ESCAPED in printed, name
+    # What is written keeps the names.
+    assert pl.read_csv(f"{tmp_path}/{ODD}.out.csv", glob=False).columns[0] == ODD
+
+
+def test_json_has_the_same_values_without_control_characters(sufrep, odd, tmp_path):
+    encoder = f"{tmp_path}/e.sufrep"
+    sufrep(join(["encode", str(odd), "--group", ODD, "--method", "means", "--save", encoder]))
+    result = sufrep(f"describe --json {encoder}")
+    assert not set(result.out) & CONTROLS
+    described = json.loads(result.out)
+    assert described["groups"][0]["name"] == ODD
+    assert described["groups"][0]["first_levels"][0]["level"] == ODD
+
+
+def test_markup_in_names_is_shown_as_it_is(sufrep, tmp_path):
+    names = ["[bold]g[/bold]", "[red]x", "y"]
+    rows = [[level, float(j), 2.0 * j] for j, level in enumerate("abab" * 5)]
+    pl.DataFrame(rows, schema=names, orient="row").write_csv(tmp_path / "t.csv")
+    options = QUICK.split()
+    result = sufrep(join(["compare", f"{tmp_path}/t.csv", "--target", "y", "--group", names[0], *options]))
+    assert "[bold]g[/bold]" in result.out
+
+
+def test_commands_print_through_the_functions_that_escape():
+    """No command calls typer.echo, print or a console of rich itself."""
+    found = set()
+    for path in Path(cli.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "typer.echo", "Console"):
+                found.add(path.name)
+    # The first has `shown` in its place, the bars of the other show our own words.
+    assert found == {"__init__.py", "_arguments.py", "_progress.py"}

@@ -107,6 +107,9 @@ def test_a_table_and_a_verdict_are_printed(sufrep, numbers):
     assert lines[0].split()[:5] == ["method", "model", "mean", "squared", "error"]
     assert [line.split()[0] for line in lines[1:4]] == ["one_hot", "means", "drop"]
     assert "Encode zipcode with ContrastEncoder (one_hot): with linear, it predicts price best." in lines
+    # There are two folds, and the baseline is not compared with itself.
+    assert ["no test" in line for line in lines[1:4]] == [False, True, True]
+    assert lines[4] == "No test: two folds."
     assert "\x1b" not in result.out
 
 
@@ -464,7 +467,7 @@ def test_a_stopped_run_leaves_the_old_report_unchanged_and_no_new_one(tmp_path, 
     (folder / "report.html").write_text("old")
     marker = tmp_path / "reached"
     options = "--target price --group zipcode --models linear --jobs 1 --methods means --folds 2"
-    options += f" --html {folder}/report.html"
+    options += f" --force --html {folder}/report.html"
     command = f"compare {tmp_path}/houses.csv {options}".split()
     process = subprocess.Popen(
         [sys.executable, "-c", STOPPED, moment, str(marker), *command],

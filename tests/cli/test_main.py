@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
+import polars as pl
 import pytest
 
 from sufrep import cli
 from sufrep._paper import run
 from sufrep._paper.store import Store
-from sufrep.cli import main
 
 COLOUR = re.compile(r"\x1b\[([0-9;]*;)?[39][0-7]m")
 
@@ -57,19 +59,22 @@ def test_without_its_packages_the_command_says_what_to_install(sufrep, monkeypat
     )
 
 
-def test_without_polars_the_command_says_what_to_install(sufrep, monkeypatch):
-    monkeypatch.setitem(sys.modules, "polars", None)
-    result = sufrep("demo")
-    assert (result.code, result.out) == (1, "")
-    assert "needs the package 'polars', which is not installed.\nHint: pip install" in result.err
-
-
 @pytest.mark.usefixtures("not_loaded")
-def test_another_missing_module_is_not_hidden(monkeypatch):
-    monkeypatch.setitem(sys.modules, "shlex", None)
-    monkeypatch.setattr(sys, "argv", ["sufrep", "paper", "tables"])
-    with pytest.raises(ModuleNotFoundError, match="shlex"):
-        main()
+def test_another_missing_module_is_not_hidden(sufrep, monkeypatch):
+    monkeypatch.setitem(sys.modules, "enum", None)
+    result = sufrep("paper tables")
+    assert result.code == 1
+    assert "Unexpected error, ModuleNotFoundError: import of enum halted" in result.err
+
+
+def test_without_polars_the_demonstration_says_what_to_install(sufrep, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    result = sufrep(f"demo --html {tmp_path}/demo.html")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        "sufrep: The demonstration needs the package 'polars', which is not installed.\n"
+        'Hint: pip install "sufrep[cli]"\n'
+    )
 
 
 def test_our_errors_are_messages_with_code_1(sufrep, tmp_path):
@@ -79,14 +84,68 @@ def test_our_errors_are_messages_with_code_1(sufrep, tmp_path):
     assert "\nHint: run `sufrep paper simulations`" in result.err
 
 
-def test_errors_that_are_not_ours_keep_their_traceback(monkeypatch, tmp_path):
-    def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("a slip")
+@pytest.fixture
+def failing(monkeypatch) -> Callable[[BaseException], None]:
+    """``failing(error)`` makes a command fail with that error."""
 
-    monkeypatch.setattr(run, "run_trials", broken)
-    monkeypatch.setattr(sys, "argv", ["sufrep", "paper", "simulations", "--store", str(tmp_path)])
-    with pytest.raises(ZeroDivisionError, match="a slip"):
-        main()
+    def fail(error: BaseException) -> None:
+        def broken(*_: object, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(run, "run_trials", broken)
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ZeroDivisionError("a slip\nof several lines"), "ZeroDivisionError: a slip"),
+        (AssertionError(), "AssertionError"),
+        (pl.exceptions.PanicException("index out of bounds"), "PanicException: index out of bounds"),
+        (ValueError("\x1b]0;pwned\x07"), r"ValueError: \x1b]0;pwned\x07"),
+    ],
+)
+def test_an_error_that_is_not_ours_is_a_line_and_how_to_report_it(sufrep, failing, tmp_path, error, text):
+    failing(error)
+    result = sufrep(f"paper simulations --store {tmp_path}")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        f"sufrep: Unexpected error, {text}\n"
+        "Hint: this is probably a bug; please report it with the output of: "
+        f"sufrep --debug paper simulations --store {tmp_path}\n"
+    )
+
+
+def test_with_debug_the_traceback_is_printed(sufrep, failing, tmp_path):
+    failing(ZeroDivisionError("a slip \x9b31m"))
+    result = sufrep(f"--debug paper simulations --store {tmp_path}")
+    assert result.code == 1
+    assert result.err.startswith("Traceback (most recent call last):\n")
+    assert "\nZeroDivisionError: a slip \\x9b31m\nsufrep: Unexpected error, ZeroDivisionError" in result.err
+    assert f"sufrep --debug paper simulations --store {tmp_path}\n" in result.err
+
+
+def test_too_little_memory_is_reported_with_a_hint(sufrep, failing, tmp_path):
+    failing(MemoryError())
+    result = sufrep(f"paper simulations --store {tmp_path}")
+    assert result.code == 1
+    assert result.err.startswith("sufrep: There is not enough memory for this table.\nHint: use fewer")
+
+
+def test_a_terminal_without_unicode_shows_escapes(tmp_path):
+    (tmp_path / "table.csv").write_text("日,x\na,1\nb,2\n", encoding="utf-8")
+    command = [sys.executable, "-m", "sufrep.cli", "encode", "table.csv", "--group", "日"]
+    result = subprocess.run(
+        [*command, "--method", "means", "--out", "o.csv"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0
+    assert result.stderr in ("", f"encode: done in {result.stderr[16:-3]} s\n")  # on a slow machine
+    assert result.stdout.startswith(r"\u65e5: 2 level(s)")
 
 
 def test_ctrl_c_has_code_130_and_no_traceback(sufrep, monkeypatch, tmp_path):

@@ -294,8 +294,47 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(sufrep, store, tmp_pat
     result = sufrep(f"paper {command} --store {store} --out {tmp_path / 'file' / 'out'}")
     assert result.code == 1
     assert f"Cannot write '{tmp_path / 'file' / 'out'}" in result.err
-    assert "\nHint: name a" in result.err
+    assert "\nHint: " in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["simulations.jsonl", "link"])
+def test_tables_never_replace_the_store(sufrep, store, tmp_path, name):
+    (tmp_path / "link").symlink_to(store / "simulations.jsonl")
+    path = store / name if name != "link" else tmp_path / name
+    before = path.read_bytes()
+    result = sufrep(f"paper tables --store {store} --out {path} --force")
+    assert (result.code, result.out) == (2, "")
+    assert "is an input, which would be replaced" in result.err
+    assert path.read_bytes() == before
+
+
+def test_an_export_never_replaces_the_export_that_it_reads(sufrep, store, tmp_path):
+    assert sufrep(f"paper export --store {store} --out {tmp_path}").code == 0
+    before = (tmp_path / "simulations.csv").read_bytes()
+    result = sufrep(f"paper export --store {tmp_path} --out {tmp_path}/.")
+    assert result.code == 2
+    assert "is an input, which would be replaced" in result.err
+    assert (tmp_path / "simulations.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "out", "name"),
+    [
+        ("tables", "notes", "notes"),
+        ("export", ".", "simulations.csv"),
+        ("figures", ".", "figure_xgboost.png"),
+        ("figures", ".", "figure_xgboost.html"),
+    ],
+)
+def test_files_of_another_kind_need_force(sufrep, store, tmp_path, command, out, name):
+    (tmp_path / name).write_text("Dear diary, today\nI wrote a test.\n")
+    result = sufrep(f"paper {command} --store {store} --out {tmp_path / out}")
+    assert (result.code, result.out) == (2, "")
+    assert f"{name}' exists and is not a" in result.err
+    if command != "figures":  # which takes long
+        assert sufrep(f"paper {command} --store {store} --out {tmp_path / out} --force").code == 0
+        assert sufrep(f"paper {command} --store {store} --out {tmp_path / out}").code == 0
 
 
 def test_other_settings_do_not_mix_with_those_of_the_store(sufrep, store):

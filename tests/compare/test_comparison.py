@@ -187,6 +187,17 @@ def test_one_split_gives_scores_without_tests(rows):
     assert found.to_dict()["n_splits"] == 1
 
 
+def test_two_folds_give_no_test_in_table_json_and_verdict(rows):
+    X, y = rows()
+    found = compare(X, y > 1, group="town", methods="drop", models="linear", cv=2, scoring="accuracy")
+    assert set(found.table()["no_test"]) == {"", "two folds"}
+    assert {item["method"]: (item["p_adjusted"], item["no_test"]) for item in found.to_dict()["results"]} == {
+        "one_hot": (None, None),
+        "drop": (None, "two folds"),
+    }
+    assert "chance (p" not in repr(found)
+
+
 def test_a_missing_model_is_noted_and_raises_if_there_is_no_other(rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "xgboost", None)
     found = compare(*rows(), group="town", methods="drop", models=("linear", "xgboost"), cv=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -76,6 +77,30 @@ def test_the_table_has_all_results_and_marks_the_best(found):
     assert "failure" not in table.columns
     base = next(row for row in table.rows if row[0] == "one_hot")
     assert base[4:9] == (None,) * 5
+
+
+def test_no_p_value_is_shown_as_zero(found):
+    sure = replace(found.summaries[0], p_plain=0.0, p_corrected=1e-7, p_adjusted=2e-7)
+    table = part(comparison_page(replace(found, summaries=[sure, *found.summaries[1:]])), "All results")
+    assert table.rows[0][6:9] == ("< 0.001",) * 3
+
+
+def test_where_no_test_was_made_table_and_ranking_say_why(rows):
+    found = compare(*rows(), group="town", methods="means", models="linear", cv=2)
+    page = comparison_page(found)
+    table = part(page, "All results")
+    assert table.columns[-1] == "no test"
+    assert {row[0]: row[-1] for row in table.rows} == {"means": "two folds", "one_hot": ""}
+    assert all(row[4:9] == (None,) * 5 for row in table.rows)
+    assert part(page, "Ranking").text.endswith(" No test and no intervals: two folds.")
+    shown = {row["name"]: row["p"] for row in values_of(part(page, "Ranking").chart) if "p" in row}
+    assert shown == {"means": "no test: two folds", "one_hot": None}
+
+
+def test_without_another_method_the_ranking_says_nothing_about_tests(rows):
+    found = compare(*rows(), group="town", methods="one_hot", models="linear")
+    text = part(comparison_page(found), "Ranking").text
+    assert text.endswith("further right is better.")
 
 
 def test_failures_are_in_the_table_with_their_reason(rows, monkeypatch):

@@ -54,10 +54,11 @@ def test_an_improvement_is_the_mean_gain_as_a_share_of_the_baseline_s_mean_loss(
     assert found.improvement == pytest.approx(1 - np.mean(ours) / base)
     error = math.sqrt((1 / 4 + 1 / 3) * gains.var(ddof=1))
     half = stats.t.ppf(0.975, 3) * error
-    assert (found.low, found.high) == pytest.approx(
-        ((gains.mean() - half) / base, (gains.mean() + half) / base)
-    )
+    assert (found.no_test is None) == (error > 0)
     if error > 0:
+        assert (found.low, found.high) == pytest.approx(
+            ((gains.mean() - half) / base, (gains.mean() + half) / base)
+        )
         assert found.p_plain == pytest.approx(stats.ttest_rel(theirs, ours).pvalue)
         assert found.p_corrected == pytest.approx(2 * stats.t.sf(abs(gains.mean()) / error, 3))
 
@@ -82,6 +83,31 @@ def test_p_values_are_adjusted_within_a_model():
         smallest = min(ours, key=lambda item: item.p_corrected)
         assert smallest.p_adjusted == pytest.approx(min(1, 3 * smallest.p_corrected))
         assert all(item.p_adjusted >= item.p_corrected for item in ours)
+
+
+@pytest.mark.parametrize(
+    ("ours", "reason"),
+    [
+        ([0.8], "one fold"),
+        ([0.8, 0.9], "two folds"),
+        ([0.8, 0.9, 0.7], "the gains are equal in all folds"),  # 0.1 each, but for rounding
+        ([0.7, 0.8, 0.6], "the gains are equal in all folds"),
+    ],
+)
+def test_where_no_honest_test_exists_there_is_a_reason_and_no_p_value(ours, reason):
+    theirs = [0.7, 0.8, 0.6][: len(ours)]
+    summaries = summarise(scored(one_hot=theirs, a=ours), SCORE, "one_hot", 3)
+    found = of(summaries, "a")
+    assert found.no_test == reason
+    assert np.isnan([found.low, found.high, found.p_plain, found.p_corrected, found.p_adjusted]).all()
+    assert found.improvement == pytest.approx(np.mean(ours) - np.mean(theirs))
+    assert of(summaries, "one_hot").no_test is None
+
+
+def test_what_was_not_tested_does_not_count_as_a_test_in_the_adjustment():
+    items = scored(one_hot=[3.0, 3.0, 3.0, 3.0], equal=[3.0, 3.0, 3.0, 3.0], a=[2.0, 1.0, 2.5, 2.2])
+    found = of(summarise(items, LOSS, "one_hot", 4), "a")
+    assert found.p_adjusted == found.p_corrected < 1
 
 
 def test_the_best_comes_first_and_failures_last():
@@ -158,8 +184,16 @@ def test_ties_are_not_significantly_worse_and_ahead_in_some_fold():
     assert find_ties(items, LOSS, ("m", "best"), 4) == ["near"]
 
 
-def test_one_split_has_no_ties():
-    assert find_ties(scored(best=[1.0], near=[1.0]), LOSS, ("m", "best"), 1) == []
+def test_without_a_test_only_methods_that_are_ahead_or_equal_in_some_fold_are_ties():
+    one = scored(best=[1.0], same=[1.0], near=[1.001])
+    assert find_ties(one, LOSS, ("m", "best"), 1) == ["same"]
+    two = scored(best=[1.0, 1.0], near=[0.9, 1.2], behind=[1.1, 1.2])
+    assert find_ties(two, LOSS, ("m", "best"), 2) == ["near"]
+
+
+def test_equal_scores_are_ties_also_if_rounding_keeps_them_apart():
+    best, same = [1.0, 2.0, 3.0, 4.0], [1 + 1e-15, 2 + 1e-15, 3 + 1e-15, 4 + 1e-15]
+    assert find_ties(scored(best=best, same=same), LOSS, ("m", "best"), 4) == ["same"]
 
 
 # The verdict
@@ -207,15 +241,23 @@ def test_a_tiny_p_value_is_given_as_a_bound():
 
 def test_a_winner_that_may_be_chance():
     assert verdict(better("means", 1.5, 0.4), ONE_HOT)[2] == (
-        "The difference may be chance (p = 0.4, corrected for overlapping folds and for 1 method compared); "
-        "more repetitions or more rows would help to decide."
+        "The difference may be chance (p = 0.400, corrected for overlapping folds and for 1 method "
+        "compared); more repetitions or more rows would help to decide."
     )
 
 
-def test_one_split_cannot_show_whether_a_difference_is_chance():
-    assert verdict(summary("means", 1.5, improvement=0.25), ONE_HOT)[1:] == [
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("one fold", "three folds or more"),
+        ("two folds", "three folds or more"),
+        ("the gains are equal in all folds", "more repetitions or more rows"),
+    ],
+)
+def test_without_a_test_the_verdict_says_why_and_claims_nothing(reason, hint):
+    assert verdict(summary("means", 1.5, improvement=0.25, no_test=reason), ONE_HOT)[1:] == [
         "Its mean squared error is 1.5, compared with 2 for one_hot: 25.0 % better.",
-        "One split cannot show whether this is chance; use more folds.",
+        f"No test: {reason}. Whether this is chance cannot be said; use {hint}.",
     ]
 
 

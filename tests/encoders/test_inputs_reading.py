@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ from sufrep.errors import (
     NoLevelError,
     NoRowsError,
     SampleWeightError,
+    TargetError,
     UnseenLevelError,
 )
 
@@ -352,6 +354,37 @@ def test_infinite_covariates_are_refused_by_name_and_row(library, method, infini
     message = r"Covariate 'sqft' contains infinity: 2 value\(s\), the first in row 2.*\nHint: replace them"
     with pytest.raises(InfiniteValueError, match=message):
         make_encoder(method, "zipcode").fit(frame)
+
+
+def as_array(column: list[object]) -> np.ndarray:
+    return np.array([list("abab"), column], dtype=object).T
+
+
+def as_pandas(column: list[object]) -> pd.DataFrame:
+    return pd.DataFrame({0: list("abab"), 1: pd.Series(column, dtype=object)})
+
+
+@pytest.mark.parametrize("container", [as_array, as_pandas])
+def test_a_signalling_nan_is_null(container):
+    found = MeansEncoder(0).fit_transform(container([1, 2, 3, Decimal("sNaN")]))
+    expected = MeansEncoder(0).fit_transform(container([1, 2, 3, None]))
+    np.testing.assert_array_equal(np.asarray(found, float), np.asarray(expected, float))
+
+
+@pytest.mark.parametrize("container", [as_array, as_pandas])
+@pytest.mark.parametrize("huge", [10**400, -(10**400)], ids=["positive", "negative"])
+def test_integers_too_large_for_a_float_count_as_infinite(container, huge):
+    expected = "contains infinity: 1 .* the first in row 3. Numbers that are too large for a float count"
+    with pytest.raises(InfiniteValueError, match=expected):
+        MeansEncoder(0).fit(container([1, 2, 3, huge]))
+
+
+@pytest.mark.parametrize("odd", [10**400, Decimal("sNaN")], ids=["huge", "signalling"])
+def test_a_target_with_such_a_number_is_refused(odd):
+    with pytest.raises(TargetError, match=r"\nHint: "):
+        make_encoder("random_intercept", 0).fit(
+            as_array([1, 2, 3, 4]), np.array([1, 2, 3, odd], dtype=object)
+        )
 
 
 def test_infinities_of_both_signs_are_refused():

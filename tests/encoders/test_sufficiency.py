@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import erfc, sqrt
 from typing import Any
 
@@ -196,6 +196,7 @@ def test_the_verdict_is_printed():
     )
     assert f"{found.loss:.4g} → {found.loss_with_level:.4g} with the level" in str(found)
     assert f"{100 * found.share:.1f} %" in str(found)
+    assert str(replace(found, p_value=0.0)).endswith(", p < 0.001)")
     silent = check(ContrastEncoder("shop"), X, X["a"] + 0 * y, target_type="continuous")
     assert str(silent).startswith("no evidence that the level adds anything (error ")
 

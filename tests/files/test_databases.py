@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -147,3 +148,67 @@ def test_without_duckdb_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingDependencyError, match=r"needs the package 'duckdb'.*\n.*sufrep\[duckdb\]"):
         open_table(f"duckdb:{tmp_path}/houses.db")
+
+
+# Databases of strangers
+
+
+def test_a_view_of_duckdb_cannot_read_other_files(tmp_path):
+    (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
+    with closing(duckdb.connect(tmp_path / "a.db")) as connection:
+        connection.execute(f"CREATE VIEW v AS SELECT * FROM read_csv('{tmp_path}/secret.csv')")
+        connection.execute("CREATE TABLE t AS SELECT 1 AS a")
+    with pytest.raises(TableContentError, match=r"reads something outside the database.*\nHint: views are"):
+        open_table(f"duckdb:{tmp_path}/a.db#v")
+    assert open_table(f"duckdb:{tmp_path}/a.db#t").read().rows() == [(1,)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "secret.csv"]
+
+
+def test_duckdb_is_opened_without_extensions_and_with_a_locked_configuration(tmp_path, monkeypatch):
+    with closing(duckdb.connect(tmp_path / "a.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS a")
+    wanted = ("enable_external_access", "lock_configuration", "autoinstall_known_extensions")
+    wanted += ("autoload_known_extensions", "access_mode")
+    found: list[tuple[object, ...]] = []
+    query = _databases._query
+
+    def look(*arguments: Any) -> str:
+        found.append(opened[0].execute(f"SELECT {', '.join(map(_setting, wanted))}").fetchall()[0])
+        return query(*arguments)
+
+    opened: list[duckdb.DuckDBPyConnection] = []
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *a, **k: opened.append(connect(*a, **k)) or opened[-1])
+    monkeypatch.setattr(_databases, "_query", look)
+    open_table(f"duckdb:{tmp_path}/a.db")
+    assert [str(value).lower() for value in found[0]] == ["false", "true", "false", "false", "read_only"]
+
+
+def _setting(name: str) -> str:
+    return f"current_setting('{name}')"
+
+
+@pytest.mark.parametrize(("made", "named"), [("sqlite", "duckdb"), ("duckdb", "sqlite")])
+def test_a_database_of_the_other_kind_is_reported(tmp_path, made, named):
+    with closing(CONNECT[made](str(tmp_path / "a.db"))) as connection:  # type: ignore[type-var]
+        connection.execute("CREATE TABLE t (a INTEGER)")  # type: ignore[attr-defined]
+    with pytest.raises(TableContentError, match=rf"of the other kind, {made}.\nHint: write {made}:.*/a.db."):
+        open_table(f"{named}:{tmp_path}/a.db")
+
+
+def test_a_view_of_sqlite_cannot_use_functions_that_do_more_than_compute(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute("CREATE VIEW v AS SELECT load_extension('/tmp/evil') AS a")
+        connection.execute("CREATE VIEW w AS SELECT count(*) AS a FROM pragma_table_list")
+        connection.commit()
+    with pytest.raises(TableContentError, match=r"cannot be read: (unsafe use|not authorized)"):
+        open_table(f"sqlite:{tmp_path}/a.db#v")
+
+
+def test_tables_whose_names_begin_with_sqlite_are_found(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        # AUTOINCREMENT makes SQLite's own table sqlite_sequence.
+        connection.execute("CREATE TABLE sqlites (a INTEGER PRIMARY KEY AUTOINCREMENT)")
+        connection.execute("INSERT INTO sqlites VALUES (7)")
+        connection.commit()
+    assert open_table(f"sqlite:{tmp_path}/a.db").read().rows() == [(7,)]

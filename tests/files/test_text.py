@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import suppress
+from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sufrep._files import open_table
+from sufrep._files import _text, open_table
 from sufrep._files._text import SEPARATORS, _guess_separator, read_dialect
 from sufrep.errors import TableContentError
 
@@ -81,8 +83,60 @@ def test_quotes_that_are_not_closed_are_refused(written, content):
 
 
 def test_a_field_without_end_is_refused(written):
+    content = 'a,b\n1,2\n"' + "x,3\n" * 50_000
+    with pytest.raises(TableContentError, match=r"has 1 field\(s\) in the record of lines 3 to 50002; its"):
+        open_table(written(content))
+
+
+def test_a_field_that_is_too_long_for_memory_is_refused(written, monkeypatch):
+    monkeypatch.setattr(_text, "_LIMIT", 1000)
     with pytest.raises(TableContentError, match="cannot be read after line 2: field larger than field limit"):
-        open_table(written('a,b\n1,2\n"' + "x" * 200_000))
+        open_table(written('a,b\n1,2\n"' + "x" * 2000))
+
+
+@pytest.mark.parametrize("n_rows", [1, 60_000])
+def test_a_header_without_end_is_refused(written, n_rows):
+    with pytest.raises(TableContentError, match=r"has no end of its header in .*\nHint: look for a quote"):
+        open_table(written('a,"b\n' + "1,2\n" * n_rows))
+
+
+def test_a_long_field_is_read(written):
+    long = "y" * 200_000
+    path = written(f"a,b\n1,{long}\n2,z\n\n3,\n")
+    assert open_table(path).read()["b"].to_list() == [long, "z", None]
+
+
+def test_a_header_of_more_than_the_first_bytes_is_read(written):
+    names = [f"{j}" + "x" * 150_000 for j in range(3)]
+    assert open_table(written(",".join(names) + "\n1,2,3\n")).read().rows() == [(1, 2, 3)]
+
+
+@pytest.mark.parametrize("odd", ["\f", "\v", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_only_line_ends_end_the_header(written, odd):
+    source = open_table(written(f"a{odd}b,c\n1,2\n"))
+    assert source.names == (f"a{odd}b", "c")
+    assert source.read().rows() == [(1, 2)]
+
+
+@given(st.data())
+def test_a_damaged_archive_is_an_error_of_ours(tmp_path_factory, data):
+    whole = gzip.compress(b"g,x\n" + b"".join(b"a%d,%d\n" % (j % 7, j) for j in range(50)), mtime=0)
+    damaged = bytearray(whole)
+    damaged[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    damaged = damaged[: data.draw(st.integers(1, len(whole)))]
+    path = tmp_path_factory.getbasetemp() / "damaged.csv.gz"
+    path.write_bytes(damaged)
+    with suppress(TableContentError):
+        assert open_table(path).read().columns == ["g", "x"]
+
+
+@pytest.mark.parametrize("name", ["DATA.CSV.GZ", "Data.Tsv.Gz"])
+def test_endings_in_capitals_are_understood(written, name):
+    separator = "\t" if "tsv" in name.lower() else ","
+    source = open_table(written(gzip.compress(f"g{separator}x\nä{separator}1\n".encode("latin-1")), name))
+    scope: dict[str, Any] = {}
+    exec(source.code, scope)
+    assert scope["table"].rows() == source.read().rows() == [("ä", 1)]
 
 
 def test_a_header_without_rows_is_refused(written):

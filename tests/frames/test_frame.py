@@ -6,6 +6,7 @@ import datetime as dt
 import sys
 from decimal import Decimal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from sufrep._frames import FrameTable, Lookup, frame_from_columns, is_frame, refuse_lazy
-from sufrep.errors import ColumnNameError, LazyFrameError, MissingDependencyError
+from sufrep.errors import ColumnNameError, LazyFrameError, MissingDependencyError, MissingLibraryError
 
 FLOATS = [1.5, None, -2.0]
 WHOLE = [1, None, -2]
@@ -274,8 +275,18 @@ def test_a_table_is_made_in_the_next_library_if_the_first_is_not_installed(monke
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingDependencyError, match="needs the package 'pandas', which is not installed"):
+    hint = r"'pandas', which is not installed.\nHint: pip install pandas, or use library='polars'"
+    with pytest.raises(MissingLibraryError, match=hint):
         frame_from_columns({"level": ["a"]}, "pandas")
+
+
+def test_without_any_library_the_extra_is_named(monkeypatch):
+    def missing(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError
+
+    monkeypatch.setattr(nw, "from_dict", missing)
+    with pytest.raises(MissingDependencyError, match=r"needs the package 'polars'.*\n.*sufrep\[cli\]"):
+        frame_from_columns({"level": ["a"]}, None)
 
 
 @pytest.mark.parametrize(

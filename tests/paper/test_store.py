@@ -6,10 +6,8 @@ import errno
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +228,7 @@ def test_a_file_in_place_of_the_folder_raises(tmp_path):
 def test_a_folder_in_place_of_a_csv_file_raises_and_leaves_no_temporary_file(tmp_path):
     (tmp_path / "csv" / "simulations.csv").mkdir(parents=True)
     with pytest.raises(
-        NotWritableError, match=r"Cannot write .*simulations.csv': .+\nHint: name a writable folder"
+        NotWritableError, match=r"Cannot write .*simulations.csv': it is a folder.\nHint: name a file in it"
     ):
         filled(tmp_path).export(tmp_path / "csv")
     assert [path.name for path in (tmp_path / "csv").iterdir()] == ["simulations.csv"]
@@ -272,18 +270,6 @@ def test_a_record_that_the_disk_does_not_confirm_is_taken_back(tmp_path, monkeyp
     with pytest.raises(StoreError, match="cannot be written: Input/output error"):
         append(store, record(7))
     assert store.path.read_bytes() == before
-
-
-@pytest.fixture
-def limited_file_size() -> Iterator[int]:
-    """The most bytes that a file may have."""
-    resource = pytest.importorskip("resource", reason="this system has no limits of file sizes")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield 1000
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are set as on Linux")

@@ -207,7 +207,7 @@ def test_a_full_disk_leaves_the_old_page_and_nothing_else(tmp_path, monkeypatch)
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    expected = r"the folder '.*missing' does not exist\.\nHint: create it"
+    expected = r"there is no folder '.*missing'\.\nHint: create it"
     with pytest.raises(errors.NotWritableError, match=expected):
         write_page(SENTENCE, tmp_path / "missing" / "report.html")
 
@@ -221,6 +221,6 @@ def test_a_folder_without_write_permission_is_an_error_with_a_hint(tmp_path, mon
     def refuse(**_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
     with pytest.raises(errors.NotWritableError, match=r"Permission denied\.\nHint: choose a folder"):
         write_page(SENTENCE, tmp_path / "report.html")

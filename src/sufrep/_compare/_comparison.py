@@ -119,7 +119,8 @@ class Comparison:
         """
         rows = [asdict(item) for item in self.summaries]
         columns = {part.name: [row[part.name] for row in rows] for part in fields(Summary)}
-        columns["failure"] = [text or "" for text in columns["failure"]]
+        for name in ("failure", "no_test"):
+            columns[name] = [text or "" for text in columns[name]]
         return frame_from_columns(columns, library)
 
     def plot(self) -> Any:
@@ -242,7 +243,7 @@ def compare(
         "forest", "xgboost", "boosting" (scikit-learn's), "linear", or your own estimator. A model that is
         not installed is left out with a note.
     cv : int, splitter or iterable of (train, test), default=4
-        Number of folds, or anything scikit-learn accepts.
+        Number of folds, or anything scikit-learn accepts. Improvements are tested from three folds on.
     n_repeats : int, default=1
         Number of repetitions with different folds, if ``cv`` is a number.
     folds : {"stratified", "grouped"}, default="stratified"
@@ -297,7 +298,8 @@ def _check_whole(parameter: str, value: object, least: int) -> None:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN, which JSON does not have, by None."""
+    """Replace NaN and infinity, which JSON does not have, by None."""
     return {
-        key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
     }

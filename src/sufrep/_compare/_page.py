@@ -21,6 +21,7 @@ from sufrep._compare._results import fold_improvements
 from sufrep._compare._run import CODINGS
 from sufrep._compare._snippet import pipeline_code
 from sufrep._report import ChartPart, CodePart, Page, SearchBox, TablePart
+from sufrep._statistics import p_value_text
 from sufrep.encoders import METHODS, PermutationEncoder
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def ranking_chart(comparison: Comparison) -> Any:
             "low": number_or_none(item.low),
             "high": number_or_none(item.high),
             "score": item.score,
-            "p": number_or_none(item.p_adjusted),
+            "p": f"no test: {item.no_test}" if item.no_test else p_value_text(item.p_adjusted) or None,
             "columns": item.n_columns,
         }
         for item in done
@@ -132,29 +133,35 @@ def results_part(comparison: Comparison) -> TablePart:
     summaries, scoring = comparison.summaries, comparison.plan.scoring
     columns = ["method", "model", scoring.name, "improvement", "95 % from", "to", "p", "p, corrected"]
     columns += ["p, adjusted", "seconds to fit", "seconds to predict", "columns added"]
-    any_failed = any(item.failed for item in summaries)
+    # Columns of reasons are shown only if there are any.
+    reasons = {
+        title: [getattr(item, name) or "" for item in summaries]
+        for name, title in (("no_test", "no test"), ("failure", "failure"))
+        if any(getattr(item, name) for item in summaries)
+    }
     rows = [
         (
             item.method,
             item.model,
             number_or_none(item.score),
             *(improvement_text(comparison, value) for value in (item.improvement, item.low, item.high)),
-            *(number_or_none(round(p, 4)) for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
+            *(p_value_text(p) or None for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
             number_or_none(item.fit_seconds),
             number_or_none(item.predict_seconds),
             item.n_columns if not item.failed else None,
-            *([item.failure or ""] if any_failed else []),
+            *(texts[i] for texts in reasons.values()),
         )
-        for item in summaries
+        for i, item in enumerate(summaries)
     ]
     return TablePart(
         title="All results",
-        columns=[*columns, *(["failure"] if any_failed else [])],
+        columns=[*columns, *reasons],
         rows=rows,
         text=(
             "p: paired t-test over the folds. Corrected: accounts for training rows shared by folds (Nadeau "
-            "and Bengio). Adjusted: corrected for the number of methods as well (Holm). Seconds: medians "
-            "over the folds, encoder and model together."
+            "and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no test "
+            "with fewer than three folds, or if the gains are equal in all folds. Seconds: medians over the "
+            "folds, encoder and model together."
         ),
         highlighted=0 if not summaries[0].failed else None,
     )
@@ -169,13 +176,22 @@ def ranking_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
         title="Ranking",
         text=(
             f"By how much the {scoring.name} is {'lower' if scoring.is_loss else 'higher'} than with "
-            f"{comparison.baseline} and the same model, averaged over the folds; further right is better. "
-            "Lines are 95 % intervals that account for training rows shared by folds. Where a line includes "
-            "zero, the difference may be chance."
+            f"{comparison.baseline} and the same model, averaged over the folds; further right is better."
+            f"{_intervals_text(done)}"
         ),
         chart=ranking_chart(comparison),
         description=f"Ranking of {len(done)} methods and models by improvement; the best is {best.method} "
         f"with {best.model}.",
+    )
+
+
+def _intervals_text(done: Sequence[Summary]) -> str:
+    if not any(math.isfinite(item.low) for item in done):
+        reason = next((item.no_test for item in done if item.no_test), None)
+        return f" No test and no intervals: {reason}." if reason else ""
+    return (
+        " Lines are 95 % intervals that account for training rows shared by folds. Where a line includes "
+        "zero, the difference may be chance."
     )
 
 
@@ -196,8 +212,8 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
         ChartPart(
             title="Fold by fold",
             text=(
-                f"The same differences in each fold, with {model}. A method that is better in every fold is "
-                "unlikely to be better by chance. Point at a dot to follow its fold."
+                f"The same differences in each fold, with {model}. If they change their sign from fold to "
+                "fold, they may be chance. Point at a dot to follow its fold."
             ),
             chart=paired_dots(
                 rows=rows,

@@ -10,7 +10,15 @@ import numpy as np
 
 from sufrep._compare._run import CODINGS, scores_by_method
 from sufrep._names import DROP, ONE_HOT, TARGET_ENCODER
-from sufrep._statistics import corrected_interval, holm, paired_p_values
+from sufrep._statistics import (
+    EQUAL_GAINS,
+    corrected_interval,
+    holm,
+    p_value_statement,
+    paired_p_values,
+    rounding_error,
+    why_no_test,
+)
 from sufrep.encoders import METHODS
 
 if TYPE_CHECKING:
@@ -39,9 +47,10 @@ class Summary:
         Improvement over the baseline with the same model, and the 95 % interval that belongs to
         `p_corrected`. Relative to the baseline's loss, or a difference of scores.
     p_plain : float
-        Paired t-test over the splits, which treats them as independent.
+        Paired t-test over the splits, which treats them as independent; no verdict rests on it.
     p_corrected : float
-        The same with the variance of Nadeau and Bengio, which accounts for overlapping training rows.
+        The same with the variance of Nadeau and Bengio, which accounts for overlapping training rows. NaN
+        if there is no test.
     p_adjusted : float
         `p_corrected` after Holm's correction for all methods with the same model.
     fit_seconds, predict_seconds : float
@@ -52,6 +61,9 @@ class Summary:
         Number of splits with a score.
     failure : str or None
         The first reason, if any split failed.
+    no_test : str or None
+        Why the improvement was not tested: there are fewer than three splits, or the gains are equal in all
+        of them.
     """
 
     model: str
@@ -68,6 +80,7 @@ class Summary:
     n_columns: int
     n_splits: int
     failure: str | None
+    no_test: str | None = None
 
     @property
     def failed(self) -> bool:
@@ -124,16 +137,17 @@ def find_ties(
 ) -> list[str]:
     """Return the methods that cannot be distinguished from the best (model, method) with the same model.
 
-    The corrected test must not be significant. With few splits that also holds for methods far behind, so
-    the best must also be behind in at least one split.
+    The corrected test must not be significant, or there is no test. With few splits that also holds for
+    methods far behind, so the best must also not be ahead in at least one split.
     """
     values = {key: _values(items) for key, items in scores_by_method(scores)}
     found = []
     for (model, method), of_method in values.items():
         if model != best[0] or method == best[1] or not len(of_method):
             continue
-        gains = scoring.gains(of_method, values[best])
-        if paired_p_values(gains, effective_n_folds)[1] >= SIGNIFICANCE and gains.min() <= 0:
+        gains, rounding = scoring.gains(of_method, values[best]), rounding_error(of_method, values[best])
+        significant = paired_p_values(gains, effective_n_folds, rounding)[1] < SIGNIFICANCE
+        if not significant and gains.min() <= rounding:
             found.append(method)
     return found
 
@@ -155,19 +169,21 @@ def _summary(
     is_baseline: bool,
 ) -> Summary:
     unknown = (math.nan, math.nan, math.nan, math.nan, math.nan)
-    compared = unknown
+    compared, no_test = unknown, None
     if is_baseline and len(values):
         compared = (0.0, *unknown[1:])
     elif len(values) and len(values) == len(of_baseline):
         gains, unit = scoring.gains(of_baseline, values), scoring.unit(of_baseline)
         # Nothing can be relative to a baseline without any loss.
         unit = unit or math.nan
-        low, high = corrected_interval(gains, effective_n_folds)
+        rounding = rounding_error(of_baseline, values)
+        no_test = why_no_test(gains, rounding)
+        low, high = corrected_interval(gains, effective_n_folds, rounding)
         compared = (
             float(gains.mean()) / unit,
             low / unit,
             high / unit,
-            *paired_p_values(gains, effective_n_folds),
+            *paired_p_values(gains, effective_n_folds, rounding),
         )
     done = [item for item in items if not item.failure]
     return Summary(
@@ -181,6 +197,7 @@ def _summary(
         max((item.n_columns for item in done), default=0),
         len(done),
         _failure(items),
+        no_test,
     )
 
 
@@ -257,11 +274,12 @@ def _improvement(best: Summary, base: Summary, scoring: Scoring) -> str:
 
 
 def _evidence(best: Summary, summaries: Sequence[Summary]) -> str:
-    if math.isnan(best.p_adjusted):
-        return "One split cannot show whether this is chance; use more folds."
+    if best.no_test:
+        hint = "more repetitions or more rows" if best.no_test == EQUAL_GAINS else "three folds or more"
+        return f"No test: {best.no_test}. Whether this is chance cannot be said; use {hint}."
     n_compared = sum(item.model == best.model and not math.isnan(item.p_corrected) for item in summaries)
     methods = "method" if n_compared == 1 else "methods"
-    p = f"p = {best.p_adjusted:.2g}" if best.p_adjusted >= 0.001 else "p < 0.001"
+    p = p_value_statement(best.p_adjusted)
     p = f"{p}, corrected for overlapping folds and for {n_compared} {methods} compared"
     if best.p_adjusted < SIGNIFICANCE:
         return f"The difference is unlikely to be chance ({p})."

@@ -11,18 +11,20 @@
 
 from __future__ import annotations
 
+from sufrep._files._kinds import KINDS, is_replaceable, table_kind
 from sufrep._files._reading import ColumnReading, TableReading
-from sufrep._files._sources import TableSource, open_table, table_file
-from sufrep._files._writing import TableWriter, check_path, check_writable, write_table
+from sufrep._files._sources import TableSource, open_table, table_files
+from sufrep._files._writing import TableWriter, write_table
 
 __all__ = [
+    "KINDS",
     "ColumnReading",
     "TableReading",
     "TableSource",
     "TableWriter",
-    "check_path",
-    "check_writable",
+    "is_replaceable",
     "open_table",
-    "table_file",
+    "table_files",
+    "table_kind",
     "write_table",
 ]

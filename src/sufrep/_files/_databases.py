@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import polars as pl
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+# Extensions are code, which is neither downloaded nor loaded for a file that asks for it.
+_NO_EXTENSIONS: Any = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+# For the code of a report.
+_NO_ACCESS = {"enable_external_access": False}
 # Rows that pass through Python at a time.
 _BATCH = 50_000
 # Types of DuckDB that Parquet and polars have too; others are read as text.
@@ -36,6 +40,7 @@ _ARROW_DIFFERS = ("TIMESTAMP_S", "TIMESTAMP WITH TIME ZONE")
 
 def scan_database(kind: str, path: Path, table: str, text: Sequence[str]) -> Scan:
     """Copy a table; an empty name means the only table of the database."""
+    _check_kind(kind, path)
     copy = TemporaryCopy(".parquet")
     copy_table = _copy_duckdb if kind == "duckdb" else _copy_sqlite
     code = copy_table(path, table, text, copy.path)
@@ -45,6 +50,19 @@ def scan_database(kind: str, path: Path, table: str, text: Sequence[str]) -> Sca
     return Scan(rows, n_rows, imports, code, copy=copy)
 
 
+def _check_kind(kind: str, path: Path) -> None:
+    """Raise if the file is a database of the other kind."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise _unreadable(f"{kind}:{path}", error) from error
+    found = "sqlite" if head.startswith(b"SQLite format 3") else "duckdb" if head[8:12] == b"DUCK" else kind
+    if found != kind:
+        what = f"is a database of the other kind, {found}."
+        raise TableContentError(f"{kind}:{path}", what, f"write {found}:{path}.")
+
+
 def _copy_duckdb(path: Path, table: str, text: Sequence[str], target: Path) -> str:
     """Copy a table, and return code that reads it."""
     try:
@@ -52,7 +70,11 @@ def _copy_duckdb(path: Path, table: str, text: Sequence[str], target: Path) -> s
     except ModuleNotFoundError as error:
         raise MissingDependencyError("duckdb", "Reading a DuckDB table", "duckdb") from error
     try:
-        with closing(duckdb.connect(str(path), read_only=True)) as connection:
+        with closing(duckdb.connect(str(path), read_only=True, config=_NO_EXTENSIONS)) as connection:
+            # A view may name any file of the user, or an address. Nothing but the copy may be opened.
+            connection.execute(f"SET allowed_paths = [{_literal(target)}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
             found = connection.execute(
                 "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
             ).fetchall()
@@ -63,13 +85,17 @@ def _copy_duckdb(path: Path, table: str, text: Sequence[str], target: Path) -> s
             source = ".".join(map(_quoted, parts))
             types = {name: dtype for name, dtype, *_ in connection.execute(f"DESCRIBE {source}").fetchall()}
             query = _query([_duckdb_column(name, types[name], name in text) for name in types], types, source)
-            connection.execute(f"COPY ({query}) TO {_literal(target)} (FORMAT parquet)")
+            connection.execute(f"COPY ({query}) TO {_literal(target)} (FORMAT parquet, USE_TMP_FILE false)")
+    except duckdb.PermissionException as error:
+        what = f"has a view that reads something outside the database ({_first_line(error)})."
+        hint = "views are opened without access to files and networks; copy it to a table first."
+        raise TableContentError(f"duckdb:{path}", what, hint) from error
     except duckdb.Error as error:
         raise _unreadable(f"duckdb:{path}", error) from error
     schema = pl.read_parquet_schema(target)
     casts = [f"{name!r}: pl.{schema[name]}" for name, dtype in types.items() if dtype in _ARROW_DIFFERS]
     lines = [
-        f"with duckdb.connect({str(path)!r}, read_only=True) as connection:",
+        f"with duckdb.connect({str(path)!r}, read_only=True, config={_NO_ACCESS!r}) as connection:",
         f"    table = connection.sql({query!r}).pl()",
     ]
     if casts:
@@ -90,8 +116,12 @@ def _copy_sqlite(path: Path, table: str, text: Sequence[str], target: Path) -> s
     where = f"sqlite:{path}"
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            # Views may use only functions that are harmless, and no virtual tables that are not.
+            connection.execute("PRAGMA trusted_schema = OFF")
             found = connection.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+                # Names that begin with sqlite_ are SQLite's own; an underscore alone is any character.
+                r" AND name NOT LIKE 'sqlite\_%' ESCAPE '\'"
             )
             source = _quoted(_chosen(where, table, sorted(name for (name,) in found)))
             header = connection.execute(f"SELECT * FROM {source} LIMIT 0").description
@@ -167,8 +197,12 @@ def _chosen(where: str, table: str, tables: Sequence[str]) -> str:
 
 
 def _unreadable(where: str, error: Exception) -> TableContentError:
-    what = f"cannot be read: {str(error).splitlines()[0].rstrip('.')}."
+    what = f"cannot be read: {_first_line(error)}."
     return TableContentError(where, what, "check that this is the right file, and that it is not locked.")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def _quoted(name: str) -> str:

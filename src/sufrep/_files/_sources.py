@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -31,6 +33,7 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 DATABASES = ("duckdb", "sqlite")
+_SIDECARS = {"duckdb": (".wal", ".tmp"), "sqlite": ("-wal", "-shm", "-journal")}
 # The zero after the point of a whole number, and the sign of -0.0.
 _ZEROS = r"^-(0)\.0$|\.0$"
 # Rows in memory at a time while a sample is drawn.
@@ -167,9 +170,10 @@ def _columns(
     )
 
 
-def table_file(source: str) -> Path:
-    """The file of a table, which may be a database; it need not exist."""
-    return Path(_parts(source)[1])
+def table_files(source: str) -> list[Path]:
+    """The file of a table, and the files in which a database keeps its latest changes; none need exist."""
+    kind, name, _ = _parts(source)
+    return [Path(name + ending) for ending in ("", *_SIDECARS.get(kind, ()))]
 
 
 def as_text(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -286,7 +290,8 @@ def _reading(where: str) -> Iterator[None]:
     import polars as pl
 
     # A panic of polars is not an Exception (test_a_panic_of_polars_is_an_error_of_ours).
-    broken: Any = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError)
+    polars_errors = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+    broken: Any = (*polars_errors, OSError, EOFError, zlib.error, csv.Error, UnicodeError)
     try:
         yield
     except SufrepError:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
+from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +22,7 @@ import polars as pl
 from sufrep._files._reading import TableReading
 from sufrep._files._scan import Scan, TemporaryCopy, call_code, dict_code, has_pattern
 from sufrep._files._types import COLUMN_TYPES, NULLS, find_same_types, find_types
-from sufrep.errors import TableContentError
+from sufrep.errors import TableContentError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +35,8 @@ SEPARATORS = ("\t", "|", ";", ",")
 # Records that the separator is guessed from, and bytes that are read for it.
 _RECORDS = 50
 _HEAD_BYTES = 1 << 18
+# The longest header and the longest field; what is longer is a quote that is not closed.
+_LIMIT = 1 << 26
 _CHUNK = 1 << 20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Bytes without a meaning in Windows-1252.
@@ -97,11 +102,13 @@ def _check_records(file: TextFile) -> int:
     n_blank, expected = 0, len(file.names)
     line = 0
     try:
-        for line, record in file.records():
+        for last, record in file.records():
+            first, line = line + 1, last
             if not record and expected > 1:
                 n_blank += 1
             elif record and len(record) != expected:
-                what = f"has {len(record)} field(s) in line {line}; its header has {expected}."
+                lines = f"line {line}" if first == line else f"the record of lines {first} to {line}"
+                what = f"has {len(record)} field(s) in {lines}; its header has {expected}."
                 hint = "look for a separator or a quote in the text of a field, or a truncated line."
                 raise TableContentError(file.where, what, hint)
     except csv.Error as error:
@@ -143,7 +150,7 @@ class TextFile:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """The records as lists of text, each with the number of its last line; slow, but it counts lines."""
-        with self.path.open(encoding="utf-8-sig", newline="") as file:
+        with self.path.open(encoding="utf-8-sig", newline="") as file, _long_fields():
             reader = csv.reader(file, delimiter=self.separator)
             for record in reader:
                 yield reader.line_num, record
@@ -154,10 +161,10 @@ def read_dialect(path: Path) -> TextFile:
     where, encoding = str(path), _encoding(path)
     copy = _copy_as_utf8(path, encoding) if encoding != "utf-8" or _is_compressed(path) else None
     path = copy.path if copy else path
-    head = _head(path)
+    is_tabbed = where.lower().removesuffix(".gz").endswith(".tsv")
+    with _long_fields():
+        head, separator, header = _read_header(where, path, "\t" if is_tabbed else None)
     line_end = "\n" if "\n" in head else "\r" if "\r" in head else "\n"
-    separator = "\t" if where.lower().removesuffix(".gz").endswith(".tsv") else _guess_separator(head)
-    header = next(csv.reader(_lines(head), delimiter=separator), [])
     if not any(name.strip() for name in header):
         raise TableContentError(where, "has no header in its first line.", "write the column names there.")
     names, unnamed = _names(where, header)
@@ -165,12 +172,39 @@ def read_dialect(path: Path) -> TextFile:
     return TextFile(where, path, encoding, separator, line_end, names, notes, copy)
 
 
+def _read_header(where: str, path: Path, separator: str | None) -> tuple[str, str, list[str]]:
+    """The first characters of a file, its separator and its header, for which more is read if necessary."""
+    n_bytes = _HEAD_BYTES
+    while True:
+        head, is_whole = _head(path, n_bytes)
+        lines, found = _lines(head), separator or _guess_separator(head)
+        header = next(csv.reader(lines, delimiter=found), [])
+        if next(lines, None) is not None:  # something follows the header, so it is complete
+            return head, found, header
+        if is_whole and head.count('"') % 2 == 0:
+            return head, found, header
+        if is_whole or n_bytes >= _LIMIT:
+            what = f"has no end of its header in its first {len(head):,} characters."
+            raise TableContentError(where, what, "look for a quote that is not closed, or for missing lines.")
+        n_bytes *= 4
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Raise the limit of the csv module, 131,072 characters a field, which polars does not have."""
+    before = csv.field_size_limit(_LIMIT)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def _names(where: str, header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     """Names without surrounding blanks; columns without a name, as pandas and R write them, get one."""
     names = tuple(name.strip() or f"column_{j}" for j, name in enumerate(header, start=1))
-    duplicates = sorted({name for name in names if names.count(name) > 1})
+    duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
     if duplicates:
-        what = f"has more than one column called {', '.join(map(repr, duplicates))}."
+        what = f"has more than one column called {listed(duplicates)}."
         raise TableContentError(where, what, "rename or remove all but one.")
     unnamed = [j for j, name in enumerate(header, start=1) if not name.strip()]
     return names, [f"column {j} has no name and is called 'column_{j}'" for j in unnamed]
@@ -221,17 +255,19 @@ def _chunks(file: BufferedReader | gzip.GzipFile) -> Iterator[bytes]:
         yield chunk
 
 
-def _head(path: Path) -> str:
-    """The first characters, without the truncated last line if there are others."""
+def _head(path: Path, n_bytes: int) -> tuple[str, bool]:
+    """The first characters, without the truncated last line if there are others, and whether they are all."""
     with path.open("rb") as file:
-        content = file.read(_HEAD_BYTES)
+        content = file.read(n_bytes)
+        is_whole = not file.read(1)
     text = content.decode("utf-8-sig", errors="ignore")
-    return text if len(content) < _HEAD_BYTES else text[: text.rfind("\n") + 1] or text
+    return text if is_whole else text[: text.rfind("\n") + 1] or text, is_whole
 
 
 def _lines(text: str) -> Iterator[str]:
     """Lines for csv.reader, which handles quotes but needs the line ends."""
-    return iter(text.splitlines(keepends=True))
+    # Unlike str.splitlines, this does not end a line at a form feed or U+2028, nor does polars.
+    return io.StringIO(text, newline="")
 
 
 def _guess_separator(head: str) -> str:

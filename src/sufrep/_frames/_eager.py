@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import narwhals as nw
@@ -20,6 +21,7 @@ from sufrep.errors import (
     GroupValueError,
     LazyFrameError,
     MissingDependencyError,
+    MissingLibraryError,
     NotNumericError,
     SparseOutputError,
     UnknownLibraryError,
@@ -173,7 +175,7 @@ class FrameTable(EagerTable):
                 raise NotNumericError(self.names[position], str(series.dtype))
             return np.full(self.n_rows, np.nan)
         if series.dtype == nw.Object:
-            return np.array([np.nan if is_null(value) else float(value) for value in series.to_list()])
+            return np.array([float(number_or_nan(value)) for value in series.to_list()])
         wide = series.dtype in (nw.Int128, nw.UInt128)
         if wide or series.dtype.is_decimal() or (series.dtype == nw.Boolean and series.null_count()):
             series = series.cast(nw.Float64)
@@ -255,7 +257,7 @@ class ArrayTable(EagerTable):
         values = list(column)
         if _holds_text(values):
             raise NotNumericError(self.names[position], "text")
-        return np.array([np.nan if is_null(value) else value for value in values], dtype=np.float64)
+        return np.array([number_or_nan(value) for value in values], dtype=np.float64)
 
     def _factorize(self, position: int) -> Factor:
         column = self.array[:, position]
@@ -287,6 +289,18 @@ def _kind_of_objects(values: Sequence[Any]) -> Kind:
     return "other"
 
 
+def number_or_nan(value: Any) -> Any:
+    """A value as it is, NaN for null, and infinity for an integer that is too large for a float."""
+    if is_null(value):
+        return np.nan
+    if isinstance(value, int):
+        try:
+            return float(value)
+        except OverflowError:
+            return np.inf if value > 0 else -np.inf
+    return value
+
+
 def _runs(positions: Sequence[int]) -> list[slice]:
     """Split increasing positions into runs of neighbours, which numpy copies as blocks."""
     ends = [*np.flatnonzero(np.diff(positions) != 1).tolist(), len(positions) - 1] if positions else []
@@ -314,7 +328,9 @@ def frame_from_columns(columns: Mapping[str, Any], library: str | None) -> Any:
             return nw.from_dict(dict(columns), backend=name).to_native()
         except ModuleNotFoundError:
             continue
-    raise MissingDependencyError(libraries[0], "A table as a frame", "cli")
+    if library is None:
+        raise MissingDependencyError("polars", "A table as a frame", "cli")
+    raise MissingLibraryError(library, [name for name in _LIBRARIES if find_spec(name) is not None])
 
 
 def _concat_polars(kept: Any, lookups: Sequence[Lookup]) -> Any:

@@ -57,6 +57,8 @@ def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = Non
         for model in dict.fromkeys(item.model for item in shown):
             chart = figure([item for item in shown if item.model == model])
             written += write_chart(chart, folder / f"figure_{model}")
+    except NotWritableError:
+        raise
     except OSError as error:
         raise NotWritableError(folder, f"{error.strerror or error}.", "name another folder.") from error
     return written

@@ -17,9 +17,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sufrep._atomic import replace_file
+from sufrep._atomic import explained, replace_file
 from sufrep._paper.plan import EmpiricalTrial, SimulationTrial
-from sufrep.errors import NotWritableError, StoreError
+from sufrep.errors import StoreError
 
 try:
     import fcntl
@@ -64,7 +64,7 @@ class Store:
 
     def records(self) -> list[Record]:
         """Return all finished trials, sorted."""
-        if not self.path.exists() and self.csv_path.exists():
+        if self.source == self.csv_path:
             return self._read_csv()
         records = [line["trial"] for line in self._lines() if "trial" in line]
         return sorted(records, key=trial_key)
@@ -78,10 +78,15 @@ class Store:
         """The file that :meth:`export` writes, read if there is no other."""
         return self.folder / f"{self.experiment}.csv"
 
+    @property
+    def source(self) -> Path:
+        """The file that is read."""
+        return self.csv_path if self.csv_path.exists() and not self.path.exists() else self.path
+
     @contextmanager
     def writing(self, settings: Record) -> Iterator[Writer]:
         """Open the store for appending: one run at a time, and only with the settings of earlier runs."""
-        if self.csv_path.exists() and not self.path.exists():
+        if self.source == self.csv_path:
             raise StoreError(
                 self.csv_path,
                 "is an export without settings and versions, which can only be read",
@@ -200,11 +205,9 @@ def export_all(folder: Path, out: Path) -> list[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file completely or not at all."""
-    try:
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise NotWritableError(path, f"{error.strerror or error}.", _WRITABLE) from error
+    replace_file(path, text.encode())
 
 
 _WRITABLE = "name a writable folder on a disk with free space."

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from sufrep._paper.names import BENCHMARK_DATASETS, BUG_SUFFIX, NATIVE_MODELS, REFERENCES
-from sufrep._statistics import paired_p_values, student_interval
+from sufrep._statistics import paired_p_values, rounding_error, student_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -198,7 +198,7 @@ def empirical_improvements(records: Sequence[Record], n_folds: int) -> list[Empi
             mse, one_hot = _paired(ours, by_method.get(BASELINE, {}))
             if not len(mse):
                 continue
-            plain, corrected = paired_p_values(one_hot - mse, n_folds)
+            plain, corrected = paired_p_values(one_hot - mse, n_folds, rounding_error(one_hot, mse))
             paper = published.get((model, dataset, method.removesuffix(BUG_SUFFIX)), {})
             found.append(
                 EmpiricalImprovement(

@@ -22,6 +22,7 @@ from sufrep._paper.summary import (
     recoveries,
     simulated_improvements,
 )
+from sufrep._statistics import p_value_text
 from sufrep.errors import StoreError
 
 if TYPE_CHECKING:
@@ -209,11 +210,11 @@ def _percent(item: EmpiricalImprovement | None) -> str:
 
 
 def _p_plain(item: EmpiricalImprovement | None) -> str:
-    return "" if item is None or math.isnan(item.p_plain) else f"{item.p_plain:.5f}"
+    return "" if item is None else p_value_text(item.p_plain, 5)
 
 
 def _p_corrected(item: EmpiricalImprovement | None) -> str:
-    return "" if item is None or math.isnan(item.p_corrected) else f"{item.p_corrected:.5f}"
+    return "" if item is None else p_value_text(item.p_corrected, 5)
 
 
 def _published(item: EmpiricalImprovement | None) -> str:

@@ -13,11 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sufrep._atomic import replace_file
+from sufrep._atomic import check_path, replace_file
 from sufrep._charts import load_altair, require_renderer
 from sufrep._report._parts import ChartPart, TablePart
 from sufrep._report._tables import html_table
-from sufrep.errors import MissingDependencyError, NotWritableError
+from sufrep.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     import os
@@ -48,16 +48,8 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
         If the folder is missing or cannot be written to, or the path is a folder.
     """
     final = Path(path)
-    if not final.parent.is_dir():
-        raise NotWritableError(final, f"the folder {str(final.parent)!r} does not exist.", "create it first.")
-    if final.is_dir():
-        raise NotWritableError(final, "it is a folder.", "name a file in it, such as report.html.")
-    text = render_page(page)
-    try:
-        replace_file(final, text.encode("utf-8"))
-    except OSError as error:
-        hint = "choose a folder that you can write to, on a disk with free space."
-        raise NotWritableError(final, f"{error.strerror or error}.", hint) from error
+    check_path(final)
+    replace_file(final, render_page(page).encode("utf-8"))
     return final
 
 

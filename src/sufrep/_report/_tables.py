@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
     from sufrep._report._parts import CellValue, TablePart
 
-# One number with its sign and separators, optionally followed by a percent sign, a spread or a remark.
-_NUMBER = re.compile(r"([+\-\u2212]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?:%|±.*|\(.*\))?", re.DOTALL)
+# One number with its sign and separators, optionally after "<", and optionally followed by a percent sign, a
+# spread or a remark.
+_NUMBER = re.compile(r"(?:< )?([+\-\u2212]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?:%|±.*|\(.*\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,10 @@ def cell_text(cell: CellValue) -> str:
 
 
 def sort_value(cell: CellValue) -> float | None:
-    """The number that a cell is, or consists of apart from a unit or remark; None for other text.
+    """The number that a cell is, bounds, or consists of apart from a unit or remark; None for other text.
 
-    >>> [sort_value(cell) for cell in ("−1,234.5 %", "0.31 ± 0.02", "3 folds", 7)]
-    [-1234.5, 0.31, None, 7.0]
+    >>> [sort_value(cell) for cell in ("−1,234.5 %", "0.31 ± 0.02", "< 0.001", "3 folds", 7)]
+    [-1234.5, 0.31, 0.001, None, 7.0]
     """
     if not isinstance(cell, str):
         return None if cell is None or math.isnan(cell) else float(cell)

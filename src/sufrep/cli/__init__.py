@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from typing import TYPE_CHECKING
+import traceback
+from contextlib import suppress
+from itertools import takewhile
+from typing import TYPE_CHECKING, NoReturn
 
-from sufrep.errors import SufrepError
+from sufrep.errors import SufrepError, shown
 
 if TYPE_CHECKING:
     import typer
@@ -17,28 +21,57 @@ EXIT_STOPPED = 130
 
 
 def main() -> None:
-    """Run the command line; an error of ours becomes a message and an exit code, never a traceback."""
+    """Run the command line; every error becomes a message and an exit code, and no traceback.
+
+    With ``--debug`` the traceback is printed before the message.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A character that the encoding of the terminal lacks is no reason to lose the rest.
+        with suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         make_app()()
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in ("typer", "rich", "click", "polars"):
-            raise
-        print(
-            f"The command line needs the package {package!r}, which is not installed.\n"
-            'Hint: pip install "sufrep[cli]"',
-            file=sys.stderr,
-        )
-        sys.exit(EXIT_FAILED)
-    except SufrepError as error:
-        print(f"sufrep: {error}", file=sys.stderr)
-        sys.exit(EXIT_FAILED)
-    except (KeyboardInterrupt, SystemExit) as error:
+    except SystemExit as error:
         # Inside a command typer turns Ctrl-C into this code, without a message.
-        if isinstance(error, SystemExit) and error.code != EXIT_STOPPED:
-            raise
-        print("sufrep: stopped", file=sys.stderr)
-        sys.exit(EXIT_STOPPED)
+        if error.code == EXIT_STOPPED:
+            _end("sufrep: stopped", EXIT_STOPPED)
+        raise
+    except KeyboardInterrupt:
+        _end("sufrep: stopped", EXIT_STOPPED)
+    except BaseException as error:  # a panic of polars is not an Exception
+        # Global options come before the command; errors may also occur before they are parsed.
+        if "--debug" in takewhile(lambda given: given.startswith("-"), sys.argv[1:]):
+            print(shown(traceback.format_exc()), file=sys.stderr, end="")
+        _end(_explanation(error), EXIT_FAILED)
+
+
+def _end(text: str, code: int) -> NoReturn:
+    print(shown(text), file=sys.stderr)
+    sys.exit(code)
+
+
+def _explanation(error: BaseException) -> str:
+    """What the user is told about an error: what happened, and what to do."""
+    if isinstance(error, SufrepError):
+        return f"sufrep: {error}"
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if package in ("typer", "rich", "click", "polars"):
+        return (
+            f"The command line needs the package {package!r}, which is not installed.\n"
+            'Hint: pip install "sufrep[cli]"'
+        )
+    if isinstance(error, MemoryError):
+        return (
+            "sufrep: There is not enough memory for this table.\n"
+            "Hint: use fewer columns (--drop) or rows, or `sufrep compare --sample 100000`."
+        )
+    lines = str(error).strip().splitlines()
+    what = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    command = shlex.join(["sufrep", "--debug", *(given for given in sys.argv[1:] if given != "--debug")])
+    return (
+        f"sufrep: Unexpected error, {what}\n"
+        f"Hint: this is probably a bug; please report it with the output of: {command}"
+    )
 
 
 def make_app() -> typer.Typer:
@@ -46,15 +79,16 @@ def make_app() -> typer.Typer:
     import typer
 
     from sufrep.cli import _compare, _describe, _encode, _paper
-    from sufrep.cli._arguments import SeveralValues
+    from sufrep.cli._arguments import Commands, SeveralValues, global_options
 
     app = typer.Typer(
         name="sufrep",
-        help="Short, sufficient vectors for columns with many categories.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
+        cls=Commands,
     )
+    app.callback()(global_options)
     app.command(cls=SeveralValues)(_compare.compare)
     app.command(cls=SeveralValues)(_encode.encode)
     app.command(cls=SeveralValues)(_encode.apply)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from sufrep.cli import EXIT_FAILED
-from sufrep.errors import InvalidParameterError, SufrepError
+from sufrep.errors import UNSAFE, InvalidParameterError, SufrepError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from sufrep._files import TableSource
+
+# Columns of a printed table where the width of the screen is not known.
+_WIDTH = 120
 
 
 def known_names(names: Collection[str]) -> Callable[[Any], Any]:
@@ -68,6 +72,18 @@ JobsOption = Annotated[
         help="Jobs to run in parallel, each with one method on one split; -1 uses all cores.",
     ),
 ]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace existing files even if they hold something else.")
+]
+
+
+def _stream(path: Path | None) -> Path | None:
+    return Path("/dev/stdout") if path == Path("-") else path
+
+
+def output_option(name: str, description: str, **settings: Any) -> Any:
+    """An option that names a file to write, or - for the standard output."""
+    return typer.Option(name, help=description, callback=_stream, **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +129,46 @@ def _unique(names: Sequence[str]) -> tuple[str, ...]:
 # Files to write
 
 
-def check_outputs(inputs: Sequence[Path], outputs: Mapping[str, Path | None]) -> None:
-    """Raise if an option names a file that the command reads, or the file of another option."""
-    seen: dict[str, Path] = {}
-    for option, path in outputs.items():
+class Output(NamedTuple):
+    """A file to be written: the option that names it, and its kind.
+
+    The kind is a key of ``sufrep._files.KINDS``, or "table" for the format of the path's ending.
+    """
+
+    option: str
+    path: Path | None
+    kind: str
+
+
+def check_outputs(inputs: Sequence[Path], outputs: Sequence[Output], *, force: bool) -> None:
+    """Raise if an output cannot be written, or would replace something else.
+
+    That is a file that the command reads, the file of another option, and an existing file of another kind
+    unless ``force`` allows it.
+    """
+    from sufrep._atomic import check_path
+    from sufrep._files import KINDS, is_replaceable, table_kind
+
+    seen: list[tuple[str, Path]] = []
+    for option, path, _ in outputs:
         if path is None:
             continue
         if any(_is_same_file(path, read) for read in inputs):
             raise usage_error(
                 f"{str(path)!r} is an input, which would be replaced; name another file.", option
             )
-        for earlier, other in seen.items():
+        for earlier, other in seen:
             if _is_same_file(path, other):
                 raise usage_error(f"{str(path)!r} is also the file of {earlier}; name another file.", option)
-        seen[option] = path
+        seen.append((option, path))
+    for option, path, kind in outputs:
+        if path is None:
+            continue
+        written = table_kind(path) if kind == "table" else kind
+        check_path(path)
+        if not force and not is_replaceable(path, written):
+            what = f"{str(path)!r} exists and is not {KINDS[written]}; name another file, or replace it"
+            raise usage_error(f"{what} with --force.", option)
 
 
 def _is_same_file(path: Path, other: Path) -> bool:
@@ -142,7 +184,56 @@ def _is_same_file(path: Path, other: Path) -> bool:
 
 def message(text: str) -> None:
     """Print something that is not a result."""
-    typer.echo(f"sufrep: {text}", err=True)
+    typer.echo(shown(f"sufrep: {text}"), err=True)
+
+
+def print_result(text: str, outputs: Sequence[Path | None] = ()) -> None:
+    """Print a result; to the error stream if the standard output is one of the output files."""
+    from sufrep._atomic import is_standard_output
+
+    typer.echo(shown(text), err=any(path is not None and is_standard_output(path) for path in outputs))
+
+
+def print_json(value: Any, indent: int) -> None:
+    """Print JSON in which nothing controls a terminal; its values are the same."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    # JSON has its own spelling of these characters; those below U+0020 are escaped already.
+    typer.echo(UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text))
+
+
+class Printer:
+    """Prints tables and styled lines of text from anywhere, which neither markup nor controls change.
+
+    Without a terminal the width is fixed.
+    """
+
+    def __init__(self, outputs: Sequence[Path | None] = ()) -> None:
+        from rich.console import Console
+
+        from sufrep._atomic import is_standard_output
+
+        stderr = any(path is not None and is_standard_output(path) for path in outputs)
+        self._console = Console(soft_wrap=True, stderr=stderr)
+        if not self._console.is_terminal:
+            self._console = Console(width=_WIDTH, soft_wrap=True, stderr=stderr)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Print one line, in a style of rich."""
+        from rich.text import Text
+
+        self._console.print(Text(shown(text)), style=style)
+
+    def table(self, titles: Sequence[str], rows: Iterable[Sequence[str]], n_left: int) -> None:
+        """Print a table whose first columns are text, and the others numbers."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(header_style="bold", box=None, pad_edge=False)
+        for position, title in enumerate(titles):
+            table.add_column(Text(shown(title)), justify="left" if position < n_left else "right")
+        for row in rows:
+            table.add_row(*(Text(shown(cell)) for cell in row))
+        self._console.print(table)
 
 
 def report_notes(source: TableSource) -> None:
@@ -166,6 +257,40 @@ def report_warnings(spelling: Spelling | None = None) -> Iterator[None]:
 def usage_error(text: str, option: str) -> typer.BadParameter:
     """An error with exit code 2 that names the option."""
     return typer.BadParameter(text, param_hint=option)
+
+
+def global_options(
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Print the traceback of an error, for a report of a bug.")
+    ] = False,
+) -> None:
+    """Short, sufficient vectors for columns with many categories."""
+    # `main` looks for the option itself, because errors may occur before it is parsed.
+
+
+class Commands(TyperGroup):
+    """The tree of commands, whose messages about wrong usage cannot control a terminal either."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Parse the arguments of the group."""
+        with _shown_errors():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse the arguments of a command, and run it."""
+        with _shown_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _shown_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # The base class of errors of usage has no public name in typer.
+        if hasattr(error, "format_message"):
+            error.message = shown(str(error.message))  # type: ignore[attr-defined]
+        raise
 
 
 # Parameters of Python as options
@@ -218,10 +343,10 @@ class Spelling:
             return option if option and "_" in name else found[0]
         if found[0] in self.options:
             return self.options[found[0]]
-        shown = value.strip("'\"")
+        plain = value.strip("'\"")
         if option:
-            return f"{option} {shown}"
-        return f"{self.others} {name}={shown}" if self.others else found[0]
+            return f"{option} {plain}"
+        return f"{self.others} {name}={plain}" if self.others else found[0]
 
 
 # A name, and the value that may follow. What is in quotes or in a path is not a parameter.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from enum import StrEnum
 from math import isnan
@@ -10,29 +9,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from sufrep._names import COMPARED_METHODS, COMPARISON_MODELS, SCORERS
 from sufrep.cli import EXIT_FAILED
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
+    ForceOption,
     JobsOption,
+    Output,
+    Printer,
     Spelling,
     TableArgument,
     TextOption,
     check_outputs,
     known_names,
     message,
+    output_option,
+    print_json,
     report_notes,
     report_warnings,
+    usage_error,
 )
 from sufrep.cli._encode import keep_reading
 from sufrep.cli._progress import progress, waiting
+from sufrep.errors import import_package
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sufrep._compare import Comparison
     from sufrep._files import TableSource
 
@@ -61,8 +66,7 @@ _SPELLING = Spelling(
         "task": "--task",
     }
 )
-# Columns of the printed table where the width of the screen is not known.
-_WIDTH = 120
+# Rows of the printed table.
 _SHOWN = 12
 # For tables that also hold text or dates, which an encoder alone passes through.
 _NUMERIC_ONLY_NOTE = " (uses the numeric columns only; the code in the report also handles text and dates)"
@@ -88,7 +92,7 @@ FoldsOption = Annotated[int, typer.Option("--folds", min=2, help="Folds of the c
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 HtmlOption = Annotated[
     Path | None,
-    typer.Option("--html", help="File for the report, one HTML page that works offline.", show_default=False),
+    output_option("--html", "File for the report, one HTML page that works offline.", show_default=False),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print all results as JSON, and nothing else.")]
 
@@ -108,7 +112,7 @@ def compare(
     html: HtmlOption = None,
     save: Annotated[
         Path | None,
-        typer.Option("--save", help="File for the best encoder, for `sufrep apply`.", show_default=False),
+        output_option("--save", "File for the best encoder, for `sufrep apply`.", show_default=False),
     ] = None,
     methods: MethodsOption = [],
     models: ModelsOption = ["forest", "xgboost"],
@@ -144,6 +148,7 @@ def compare(
     jobs: JobsOption = -1,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    force: ForceOption = False,
 ) -> None:
     """Find the encoding of a column that predicts the target best.
 
@@ -154,10 +159,13 @@ def compare(
     Example: sufrep compare houses.csv --target price --group zipcode --html report.html
     """
     roles = ColumnRoles.from_options(group, target, covariates, drop)
-    from sufrep._files import open_table, table_file
+    from sufrep._atomic import is_standard_output
+    from sufrep._files import open_table, table_files
 
-    check_outputs([table_file(table)], {"--html": html, "--save": save})
-    _check_paths(html, save)
+    _check_files(table_files(table), html, save, force=force)
+    if as_json and any(path is not None and is_standard_output(path) for path in (html, save)):
+        raise usage_error("the standard output is also the file of another option.", "--json")
+    _check_renderer(html)
 
     with waiting("reading the table"):
         source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
@@ -187,9 +195,10 @@ def compare(
 
 
 def demo(
-    html: Annotated[Path, typer.Option("--html", help="File for the report.")] = Path("sufrep_demo.html"),
+    html: Annotated[Path, output_option("--html", "File for the report.")] = Path("sufrep_demo.html"),
     jobs: JobsOption = -1,
     seed: SeedOption = 0,
+    force: ForceOption = False,
 ) -> None:
     """Compare all encodings on simulated data, and write the report.
 
@@ -197,11 +206,11 @@ def demo(
 
     Example: sufrep demo --html demo.html
     """
-    import polars as pl
-
     from sufrep import simulate
 
-    _check_paths(html, None)
+    _check_files([], html, None, force=force)
+    _check_renderer(html)
+    pl = import_package("polars", "The demonstration", "cli")
     setup = {"n": 3_000, "n_latent": 5, "levels_per_latent": 20, "seed": seed}
     drawn = simulate("latent_linear", **setup)
     X = pl.DataFrame(drawn.columns())
@@ -216,17 +225,19 @@ def demo(
     _finish(found, html, None, loading, None, as_json=False)
 
 
-def _check_paths(html: Path | None, save: Path | None) -> None:
+def _check_files(inputs: Sequence[Path], html: Path | None, save: Path | None, *, force: bool) -> None:
     """Raise for files that cannot be written, before the long computation."""
+    outputs = [Output("--html", html, "report"), Output("--save", save, "encoder")]
+    check_outputs(inputs, outputs, force=force)
+
+
+def _check_renderer(html: Path | None) -> None:
+    """Raise if a package for the report is missing, before the long computation."""
     from sufrep._charts import load_altair, require_renderer
-    from sufrep._files import check_path
 
     if html is not None:
         load_altair()
         require_renderer("The report")
-    for path in (html, save):
-        if path is not None:
-            check_path(path)
 
 
 def _run(X: Any, y: Any, **parameters: Any) -> Comparison:
@@ -256,9 +267,9 @@ def _finish(
 ) -> None:
     """Print the results, and write the report and the encoder."""
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=1))
+        print_json(found.to_dict(), indent=1)
     else:
-        _print(found)
+        _print(found, Printer([html, save]))
     with report_warnings():
         if html is not None:
             with waiting("fitting the best encoding on all rows, and drawing the report"):
@@ -274,34 +285,36 @@ def _finish(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _print(found: Comparison) -> None:
-    console = Console(soft_wrap=True)
-    if not console.is_terminal:
-        console = Console(width=_WIDTH, soft_wrap=True)
+def _print(found: Comparison, printer: Printer) -> None:
     scoring = found.plan.scoring
     titles = ("method", "model", scoring.name, f"over {found.baseline}", "95 % interval", "adjusted p")
-    shown = Table(*titles, "columns", "seconds", title=None, header_style="bold", box=None, pad_edge=False)
-    for column in shown.columns[2:]:
-        column.justify = "right"
     done = [item for item in found.summaries if not item.failed]
-    for item in done[:_SHOWN]:
-        row = [item.method, item.model, f"{item.score:.5g}", *_improvement(found, item)]
-        shown.add_row(*map(Text, [*row, str(item.n_columns), f"{item.fit_seconds:.2f}"]))
-    console.print(shown)
+    rows = [
+        (item.method, item.model, f"{item.score:.5g}", *_improvement(found, item), *_size(item))
+        for item in done[:_SHOWN]
+    ]
+    printer.table((*titles, "columns", "seconds"), rows, n_left=2)
     if len(done) > _SHOWN:
-        console.print(f"… and {len(done) - _SHOWN} more; see the report or --json for all.", style="dim")
+        printer.line(f"… and {len(done) - _SHOWN} more; see the report or --json for all.", style="dim")
+    for reason in dict.fromkeys(item.no_test for item in done[:_SHOWN] if item.no_test):
+        printer.line(f"No test: {reason}.", style="dim")
     for item in found.summaries[len(done) :]:
-        console.print(Text(f"{item.method} with {item.model} failed: {item.failure}"), style="red")
-    console.print()
+        printer.line(f"{item.method} with {item.model} failed: {item.failure}", style="red")
+    printer.line()
     first, *rest = found.verdict
-    console.print(Text(first), style="bold")
+    printer.line(first, style="bold")
     for text in (*rest, *(f"Note: {note}" for note in found.notes)):
-        console.print(Text(_SPELLING.text(text)))
+        printer.line(_SPELLING.text(text))
+
+
+def _size(item: Any) -> tuple[str, str]:
+    return str(item.n_columns), f"{item.fit_seconds:.2f}"
 
 
 def _improvement(found: Comparison, item: Any) -> tuple[str, str, str]:
+    from sufrep._statistics import p_value_text
+
     text = found.plan.scoring.improvement_text
     better = "" if isnan(item.improvement) else text(item.improvement)
     interval = "" if isnan(item.low) else f"{text(item.low)} to {text(item.high)}"
-    p = "" if isnan(item.p_adjusted) else "< 0.001" if item.p_adjusted < 0.001 else f"{item.p_adjusted:.3f}"
-    return better, interval, p
+    return better, interval, "no test" if item.no_test else p_value_text(item.p_adjusted)

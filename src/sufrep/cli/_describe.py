@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sufrep.cli._arguments import print_json, print_result
 from sufrep.cli._encode import EncoderArgument, read_encoder
 from sufrep.errors import listed
 
@@ -34,9 +34,9 @@ def describe(
     """
     fitted = read_encoder(encoder)
     if as_json:
-        typer.echo(json.dumps(description(fitted), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(description(fitted), indent=2)
     else:
-        typer.echo("\n".join(_lines(description(fitted))))
+        print_result("\n".join(line.replace("\n", r"\n") for line in _lines(description(fitted))))
 
 
 def description(encoder: GroupEncoder) -> dict[str, Any]:

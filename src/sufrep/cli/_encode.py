@@ -15,12 +15,16 @@ from sufrep._names import ENCODERS
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
+    ForceOption,
+    Output,
     Spelling,
     TableArgument,
     TextOption,
     check_outputs,
     known_names,
     message,
+    output_option,
+    print_result,
     report_notes,
     report_warnings,
     usage_error,
@@ -69,7 +73,7 @@ _FITTED_SPELLING = Spelling({"unseen": "encode --unseen", "missing": "encode --m
 
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", help="File for the new table: .csv, .tsv, .parquet, .feather or .arrow."),
+    output_option("--out", "File for the new table: .csv, .tsv, .parquet, .feather or .arrow; - prints CSV."),
 ]
 EncoderArgument = Annotated[
     Path, typer.Argument(metavar="ENCODER", help="A file written with --save.", show_default=False)
@@ -110,7 +114,7 @@ def encode(
     text: TextOption = [],
     out: OutOption = None,
     save: Annotated[
-        Path | None, typer.Option("--save", help="File for the encoder, for `sufrep apply` and sufrep.load.")
+        Path | None, output_option("--save", "File for the encoder, for `sufrep apply` and sufrep.load.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
     unseen: Annotated[Unseen, typer.Option("--unseen", help="Treatment of new levels.")] = Unseen.prior,
@@ -130,6 +134,7 @@ def encode(
             help="Further parameters of the encoder, as in --param n_components=3; several may follow.",
         ),
     ] = [],
+    force: ForceOption = False,
 ) -> None:
     """Encode a column of a table.
 
@@ -143,9 +148,10 @@ def encode(
     roles = ColumnRoles.from_options(group, target, covariates, drop)
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
-    from sufrep._files import check_path, check_writable, open_table, table_file, write_table
+    from sufrep._files import open_table, table_files, write_table
 
-    check_outputs([table_file(table)], {"--out": out, "--save": save})
+    outputs = [Output("--out", out, "table"), Output("--save", save, "encoder")]
+    check_outputs(table_files(table), outputs, force=force)
     parameters: dict[str, Any] = {
         "unseen": unseen.value,
         "missing": missing.value,
@@ -153,10 +159,6 @@ def encode(
     }
     parameters |= parse_parameters(param)
     encoder = build_encoder(method, roles, parameters, seed)
-    if out is not None:
-        check_writable(out)
-    if save is not None:
-        check_path(save)
     with progress("encode") as report:
         report(0, 3, "")
         source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
@@ -172,7 +174,7 @@ def encode(
         if save is not None:
             keep_reading(encoder.set_output(transform="default"), source).save(save)
         report(3, 3, "written")
-    typer.echo(_summary(encoder, source, out, save))
+    print_result(_summary(encoder, source, out, save), [out, save])
 
 
 def keep_reading(encoder: GroupEncoder, source: TableSource) -> GroupEncoder:
@@ -290,14 +292,15 @@ def apply(
     table: TableArgument,
     out: Annotated[
         Path,
-        typer.Option(
+        output_option(
             "--out",
-            help="File for the new table: .csv, .tsv, .parquet, .feather or .arrow.",
+            "File for the new table: .csv, .tsv, .parquet, .feather or .arrow; - prints CSV.",
             show_default=False,
         ),
     ],
     drop: DropOption = [],
     text: TextOption = [],
+    force: ForceOption = False,
 ) -> None:
     """Encode new rows with a saved encoder.
 
@@ -308,12 +311,11 @@ def apply(
 
     Example: sufrep apply zip.sufrep new.csv --out new.parquet
     """
-    from sufrep._files import TableWriter, check_writable, open_table, table_file
+    from sufrep._files import TableWriter, open_table, table_files
 
-    check_outputs([encoder, table_file(table)], {"--out": out})
+    check_outputs([encoder, *table_files(table)], [Output("--out", out, "table")], force=force)
     fitted = read_encoder(encoder)
     needed = needed_columns(encoder, fitted)
-    check_writable(out)
     left_out = [name for name in drop if name not in needed]
     reading = getattr(fitted, "reading_", None)
     source = open_table(table, text=(*text_groups(fitted), *text), drop=left_out, reading=reading)
@@ -329,7 +331,7 @@ def apply(
             n_rows += rows.height
             report(n_done, n_batches, f"{n_rows:,} rows")
     counter.warn()
-    typer.echo(f"{n_rows:,} row(s) in {out}; {counter.n_unseen:,} of them with a new level")
+    print_result(f"{n_rows:,} row(s) in {out}; {counter.n_unseen:,} of them with a new level", [out])
 
 
 def read_encoder(path: Path) -> GroupEncoder:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from sufrep._names import DATASET_NAMES, SETUPS
 from sufrep._paper.names import (
@@ -25,7 +23,18 @@ from sufrep._paper.names import (
     SIMULATED_METHODS,
     TRIAL_METHODS,
 )
-from sufrep.cli._arguments import JobsOption, SeveralValues, Spelling, known_names, usage_error
+from sufrep.cli._arguments import (
+    ForceOption,
+    JobsOption,
+    Output,
+    SeveralValues,
+    Spelling,
+    check_outputs,
+    known_names,
+    output_option,
+    print_result,
+    usage_error,
+)
 from sufrep.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -242,6 +251,7 @@ def figures(
             help="Methods to show; several may follow. By default the paper's and the references.",
         ),
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Draw the paper's figures from a store, next to the published bars, as PNG, SVG and interactive HTML.
 
@@ -250,15 +260,23 @@ def figures(
     from sufrep._paper.figures import draw_figures
     from sufrep._paper.store import Store
 
+    # The models, which are part of the names, are known when the store is read.
+    outputs = [
+        Output("--out", path, path.suffix)
+        for path in out.glob("figure_*")
+        if path.suffix in (".png", ".svg", ".html")
+    ]
+    check_outputs(_inputs(store), outputs, force=force)
     for path in draw_figures(Store(store, "simulations"), out, methods):
-        typer.echo(path)
+        print_result(str(path))
 
 
 @app.command()
 def tables(
     store: StoreOption = DEFAULT_STORE,
     style: Annotated[Style, typer.Option("--format", help="Format of the tables.")] = Style.text,
-    out: Annotated[Path | None, typer.Option("--out", help="A file; by default they are printed.")] = None,
+    out: Annotated[Path | None, output_option("--out", "A file; by default they are printed.")] = None,
+    force: ForceOption = False,
 ) -> None:
     """Print the paper's tables, and the numbers of its figures, from a store.
 
@@ -267,27 +285,40 @@ def tables(
     from sufrep._paper.store import write_text
     from sufrep._paper.tables import all_tables
 
+    if out is not None and out.parent.is_dir():  # else it will be created
+        check_outputs(_inputs(store), [Output("--out", out, "text table")], force=force)
     text = "\n".join(table.render(style.value) for table in all_tables(store))
     if out is None:
-        typer.echo(text, nl=False)
+        print_result(text.rstrip("\n"))
     else:
         write_text(out, text)
-        typer.echo(out)
+        print_result(str(out), [out])
 
 
 @app.command()
 def export(
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", help="Folder for the CSV files.")] = Path("paper_csv"),
+    force: ForceOption = False,
 ) -> None:
     """Write the results of a store as CSV files, from which figures and tables can be made as well.
 
     Example: sufrep paper export --store paper_results --out results/paper
     """
-    from sufrep._paper.store import export_all
+    from sufrep._paper.store import TRIALS, Store, export_all
 
+    outputs = [Output("--out", Store(out, experiment).csv_path, ".csv") for experiment in TRIALS]
+    if out.is_dir():  # else it will be created
+        check_outputs(_inputs(store), outputs, force=force)
     for path in export_all(store, out):
-        typer.echo(path)
+        print_result(str(path))
+
+
+def _inputs(folder: Path) -> list[Path]:
+    """The files of a store that are read."""
+    from sufrep._paper.store import TRIALS, Store
+
+    return [Store(folder, experiment).source for experiment in TRIALS]
 
 
 def _check_scheduler(backend: Backend, scheduler: str | None) -> None:
@@ -299,14 +330,12 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
     from sufrep._paper.run import run_trials, trial_name
     from sufrep._paper.store import Store
 
-    # Brackets in a path are not markup, and a path must not be broken into lines.
-    say = partial(Console().print, markup=False, highlight=False, soft_wrap=True)
     store = Store(folder, plan.experiment)
     failures: list[str] = []
 
     def on_start(todo: int, done: int) -> None:
         if done:
-            say(f"{done} of {done + todo} trials are already in {store.path}")
+            print_result(f"{done} of {done + todo} trials are already in {store.path}")
 
     def on_finished(record: dict[str, Any]) -> None:
         if record.get("failure"):
@@ -325,8 +354,8 @@ def _run(plan: Plan, folder: Path, jobs: int, backend: Backend, scheduler: str |
             on_finished=on_finished,
         )
     for failure in failures:
-        say(failure)
-    say(f"{n_run} trial(s) run; results in {store.path}")
+        print_result(failure)
+    print_result(f"{n_run} trial(s) run; results in {store.path}")
 
 
 def _command() -> str:

@@ -77,7 +77,7 @@ RECORDS: dict[type, dict[str, str]] = {
         "objective": "numbers i",
         "converged": "truth",
     },
-    NormalScores: {},
+    NormalScores: {"linear": "truth"},
     LinearExperts: {
         "coefficients": "numbers s q",
         "variances": "numbers s",

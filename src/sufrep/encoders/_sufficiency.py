@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from sufrep._frames import with_missing_level
 from sufrep._models import make_learner
 from sufrep._sklearn import take_rows
+from sufrep._statistics import p_value_statement
 from sufrep.encoders._classical import ContrastEncoder
 from sufrep.encoders._inputs import check_length, read_factor, read_table
 from sufrep.encoders._target import read_target, split_rows
@@ -72,7 +73,7 @@ class SufficiencyCheck:
         return (
             f"{verdict} (error {self.loss:.4g} → {self.loss_with_level:.4g} with the level, "
             f"{100 * self.share:.1f} % ± {100 * self.standard_error / max(self.loss, 1e-300):.1f}, "
-            f"p = {self.p_value:.2g})"
+            f"{p_value_statement(self.p_value)})"
         )
 
 

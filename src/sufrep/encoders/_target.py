@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._accumulate import check_squares
-from sufrep._frames import Factor, sorted_factor
+from sufrep._frames import Factor, number_or_nan, sorted_factor
 from sufrep.encoders._inputs import Covariate, indicator_order
 from sufrep.errors import InvalidParameterError, SplitError, TargetError
 from sufrep.representation import is_null, level_label
@@ -126,7 +126,7 @@ def _array(y: Any) -> Array:
             f"y holds {values.dtype} values.", "convert times to numbers, for instance to days."
         )
     if values.dtype == object and all(_is_number(value) for value in values.tolist()):
-        values = values.astype(np.float64)
+        values = np.array([number_or_nan(value) for value in values.tolist()], dtype=np.float64)
     return values
 
 
