@@ -19,9 +19,9 @@ _ODD_TABLES = [
     *"""
     empty.csv header.csv one_row.csv one_level.csv nulls.csv mostly_nulls.csv constant.csv large.csv
     infinite.csv emoji.csv controls.csv twice.csv ragged.csv quotes.csv latin.csv wide.csv classes.csv
-    clash.csv random.csv text.parquet cut.csv.gz cut.parquet link.csv dangling.csv circle.csv folder nowhere.csv
-    means.sufrep nowhere/table.csv sqlite:table.csv duckdb:table.sqlite#sales sqlite:table.sqlite#nothing - sqlite:
-    duckdb:nowhere.db table.xlsx /dev/null table.sqlite old.html
+    clash.csv random.csv text.parquet cut.csv.gz cut.parquet link.csv dangling.csv circle.csv folder
+    nowhere.csv means.sufrep nowhere/table.csv sqlite:table.csv duckdb:table.sqlite#sales
+    sqlite:table.sqlite#nothing - sqlite: duckdb:nowhere.db table.xlsx /dev/null table.sqlite old.html
     """.split(),
     *("name [1] *.csv", _LONG, ""),
 ]
