@@ -11,8 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the harness is not installed
 
-from fuzz.__main__ import PARTS, markdown
-from fuzz.part import Part
+from fuzz.part import Outcome, Part
+from fuzz.running import PARTS, markdown
 
 from fuzz import corpus
 
@@ -53,8 +53,6 @@ def test_a_seed_always_gives_the_same_case(name, parts):
 
 
 def test_a_case_of_a_seed_is_stored_once_and_small_ones_only(tmp_path, monkeypatch):
-    from fuzz.part import Outcome
-
     monkeypatch.setattr(corpus, "FOLDER", tmp_path)
     outcome = Outcome("half", "new.csv is cut", "kills: cut")
     assert corpus.add("kills", 7, {"command": "encode"}, outcome)
