@@ -144,7 +144,7 @@ def checker(folder: Path) -> Callable[[Case], Outcome]:
 
 def _general(problem: str) -> str:
     """A problem without the numbers and names that differ between cases of the same defect."""
-    return re.sub(r"0x[0-9a-f]+|\d+|'[^']*'", "…", problem)[:200]
+    return re.sub(r"0x[0-9a-f]+|\d+|'[^']*('|$)", "…", problem)[:200]
 
 
 def _run_inside(main: Callable[[], None], arguments: list[str]) -> tuple[int, str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 # The values of an option, drawn when it is used.
 Options = dict[str, Callable[[], list[str]]]
 
-_LONG = "a" * 300 + ".csv"
+_LONG = "a" * 260 + ".csv"
 # Tables, encoders and outputs are files that `fuzz.commands.write_inputs` writes, or that do not exist.
 _TABLES = """
 table.csv table.csv table.csv table.tsv table.csv.gz table.parquet table.feather

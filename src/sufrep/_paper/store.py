@@ -158,7 +158,7 @@ class Store:
         return records
 
     def _is_trial(self, record: Any) -> bool:
-        """Whether a record has the fields of a trial, each of its type, and its error, which may be missing."""
+        """Whether a record has the fields of a trial, each of its type, and its error, or None for that."""
         if not isinstance(record, dict) or "mse" not in record:
             return False
         kinds = {field.name: _KINDS.get(str(field.type), str) for field in fields(TRIALS[self.experiment])}
