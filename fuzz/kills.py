@@ -1,6 +1,7 @@
 """Commands that are killed while they run: every file is the old one or the new one, never half of one.
 
-A command is killed after a share of the time that it takes, or as soon as an unfinished file appears, plus a
+Most commands are forks of a process that has done the imports, a few are started as users start them. A
+command is killed after a share of the time that it takes, or as soon as an unfinished file appears, plus a
 few milliseconds. An unfinished file may be left, hidden and with the ending ``.part``. It must not be in the
 way of the next run, which has to succeed and to give what a run gives that nobody disturbed.
 """
@@ -21,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from fuzz.damage import make_table
+from fuzz.launcher import Launched, Launcher
 from fuzz.part import Case, Outcome, Part, signature
 from fuzz.worker import environment
 from sufrep import MeansEncoder
@@ -90,7 +92,9 @@ class Kills(Part):
         super().__init__(folder)
         self._inputs = folder / "inputs"
         _write_inputs(self._inputs)
-        self._whole: dict[str, Whole] = {}
+        self._whole: dict[tuple[str, bool], Whole] = {}
+        self._launcher = Launcher()
+        self._messages = folder / "messages"
 
     def draw(self, seed: int) -> Case:
         """A command and the moment."""
@@ -99,42 +103,67 @@ class Kills(Part):
             "command": str(rng.choice(list(COMMANDS))),
             "share": round(float(rng.beta(3, 1)), 4),
             "at_the_file": bool(rng.random() < 0.5),
-            "milliseconds": round(float(rng.exponential(10)), 2),
+            "milliseconds": round(float(rng.exponential(4)), 2),
             "signal": str(rng.choice(["SIGKILL"] * 8 + ["SIGTERM", "SIGINT"])),
             "old": bool(rng.random() < 0.5),
+            # With the interpreter's start, as users run it; that takes many times as long.
+            "process": bool(rng.random() < 0.1),
         }
 
     def check(self, case: Case) -> Outcome:
         """Run the command, kill it, look at the files, and run it again."""
-        name = case["command"]
-        whole = self._undisturbed(name)
+        name, real = case["command"], case["process"]
+        whole = self._undisturbed(name, real)
         place = self._fresh("case")
         if case["old"]:
             for file in whole.contents:
                 shutil.copy(self._inputs / f"old{Path(file).suffix}", place / file)
         old = _contents(place, name)
-        process = _start(name, place)
+        process = self._start(name, place, real)
         ran = _stop(process, place, case, whole.seconds)
-        code = process.returncode if case["signal"] == "SIGINT" else 0
-        problem = _problem(place, name, code, old, whole) or _problem_of_the_next_run(place, name, whole)
+        code = process.wait() if case["signal"] == "SIGINT" else 0
+        problem = _problem(place, name, code, old, whole) or self._problem_of_the_next_run(place, name, whole)
         if not problem:
             return Outcome(f"stopped by {case['signal']}" if ran else "ended before")
         what = f"{name}, {case['signal']}: {problem[:60]}"
         return Outcome("half", f"{case}: {problem}", signature("kills", what))
 
-    def _undisturbed(self, name: str) -> Whole:
+    def _undisturbed(self, name: str, real: bool) -> Whole:
         """A run that nobody disturbs."""
-        if name not in self._whole:
+        if (name, real) not in self._whole:
             place = self._fresh("whole")
             started = time.monotonic()
-            done = _start(name, place)
-            if done.wait():
-                raise RuntimeError(
-                    f"{name} fails when nobody disturbs it; the exit code is {done.returncode}"
-                )
+            if self._start(name, place, real).wait():
+                raise RuntimeError(f"{name} fails when nobody disturbs it: {self._messages.read_text()}")
             seconds = time.monotonic() - started
-            self._whole[name] = Whole(seconds, _contents(place, name), _records(place))
-        return self._whole[name]
+            self._whole[name, real] = Whole(seconds, _contents(place, name), _records(place))
+        return self._whole[name, real]
+
+    def _problem_of_the_next_run(self, place: Path, name: str, whole: Whole) -> str:
+        if self._start(name, place, real=False).wait():
+            return f"the next run fails: {self._messages.read_text(errors='replace')[-500:]}"
+        if (_contents(place, name), _records(place)) != (whole.contents, whole.records):
+            return "the next run gives something else than a run that nobody disturbed"
+        return ""
+
+    def _start(self, name: str, place: Path, real: bool) -> Launched | subprocess.Popen[bytes]:
+        arguments = COMMANDS[name][0]
+        if not real:
+            return self._launcher.start(arguments, place, self._messages)
+        with self._messages.open("wb") as messages:
+            return subprocess.Popen(
+                [sys.executable, "-m", "sufrep.cli", *arguments],
+                cwd=place,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=messages,
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        """End the launcher."""
+        self._launcher.close()
 
     def _fresh(self, name: str) -> Path:
         place = self.folder / name
@@ -156,15 +185,6 @@ def _problem(place: Path, name: str, code: int, old: dict[str, str], whole: Whol
     return "" if code in (0, 130, -signal.SIGINT) else f"after Ctrl-C the exit code is {code}"
 
 
-def _problem_of_the_next_run(place: Path, name: str, whole: Whole) -> str:
-    again = subprocess.run(_arguments(name), cwd=place, env=environment(), capture_output=True, check=False)
-    if again.returncode:
-        return f"the next run fails: {again.stderr.decode(errors='replace')[-500:]}"
-    if (_contents(place, name), _records(place)) != (whole.contents, whole.records):
-        return "the next run gives something else than a run that nobody disturbed"
-    return ""
-
-
 def _write_inputs(folder: Path) -> None:
     """A table of many rows, so that writing takes a while; a small one; an encoder; and old outputs."""
     folder.mkdir()
@@ -181,23 +201,7 @@ def _write_inputs(folder: Path) -> None:
     )
 
 
-def _arguments(name: str) -> list[str]:
-    return [sys.executable, "-m", "sufrep.cli", *COMMANDS[name][0]]
-
-
-def _start(name: str, place: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        _arguments(name),
-        cwd=place,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
-def _stop(process: subprocess.Popen[bytes], place: Path, case: Case, seconds: float) -> bool:
+def _stop(process: Launched | subprocess.Popen[bytes], place: Path, case: Case, seconds: float) -> bool:
     """Send the signal at its moment; return whether the process still ran."""
     started = time.monotonic()
     while process.poll() is None:
