@@ -69,7 +69,7 @@ class Damage(Part):
             content = _changed(content, rng)
         if content == original:
             content = content[:-1]
-        return {"file": name, "content": base64.b85encode(zlib.compress(content)).decode()}
+        return {"file": name, "content": packed(content)}
 
     def check(self, case: Case) -> Outcome:
         """Read the file in the worker."""
@@ -86,6 +86,11 @@ class Damage(Part):
     def close(self) -> None:
         """End the worker."""
         self._worker.close()
+
+
+def packed(content: bytes) -> str:
+    """Bytes as text, for a case."""
+    return base64.b85encode(zlib.compress(content)).decode()
 
 
 def _changed(content: bytes, rng: np.random.Generator) -> bytes:

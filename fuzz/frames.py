@@ -114,6 +114,8 @@ def _pandas(kind: str, values: list[Any]) -> Any:
     # Integers next to nulls would become floats, which lose digits beyond 2**53.
     if any(value is None for value in values) and kind in ("int64", "uint64", "int8"):
         return _nullable(kind, values)
+    if kind == "bool" and all(value is None for value in values):
+        return pd.Series([math.nan] * len(values))  # objects that are all null have no type
     has_null = any(value is None for value in values)
     return pd.Series(values, dtype=object if kind == "date" or has_null else kind)
 

@@ -22,55 +22,34 @@ import numpy as np
 import polars as pl
 
 from fuzz.damage import make_table
-from fuzz.launcher import Launched, Launcher
+from fuzz.launcher import Command, Launched, Launcher
 from fuzz.part import Case, Outcome, Part, signature
 from fuzz.worker import environment
 from sufrep import MeansEncoder
 from sufrep._paper.store import Store
 
-_ENCODE = ["encode", "rows.csv", "--group", "place", "--method", "means"]
-# Each command with the files that it writes.
-COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
-    "encode": ([*_ENCODE, "--out", "new.csv", "--save", "new.sufrep"], ("new.csv", "new.sufrep")),
-    "encode to Parquet": ([*_ENCODE, "--out", "new.parquet"], ("new.parquet",)),
-    "apply": (["apply", "means.sufrep", "rows.csv", "--out", "new.csv"], ("new.csv",)),
-    "apply to Arrow": (["apply", "means.sufrep", "rows.csv", "--out", "new.feather"], ("new.feather",)),
-    "compare": (
-        [
-            *("compare", "small.csv", "--target", "price", "--group", "place", "--methods", "means", "drop"),
-            *(
-                "--models",
-                "linear",
-                "--folds",
-                "3",
-                "--jobs",
-                "1",
-                "--html",
-                "new.html",
-                "--save",
-                "new.sufrep",
-            ),
-        ],
-        ("new.html", "new.sufrep"),
+_ENCODE = "encode rows.csv --group place --method means".split()
+_APPLY = "apply means.sufrep rows.csv --out".split()
+_COMPARE = """
+compare small.csv --target price --group place --methods means drop --models linear --folds 3 --jobs 1
+--html new.html --save new.sufrep
+""".split()
+_SIMULATE = """
+paper simulations --setups latent_linear --latent 2 --levels 3 --jobs 1 --methods drop means --seeds 3 --n 100
+--trees 4 --store store
+""".split()
+_TABLES = ("polars", "sufrep._files", "sufrep.encoders", "sufrep.cli._encode")
+COMMANDS: dict[str, Command] = {
+    "encode": Command(
+        [*_ENCODE, "--out", "new.csv", "--save", "new.sufrep"], ("new.csv", "new.sufrep"), _TABLES
     ),
-    "simulations": (
-        [
-            *(
-                "paper",
-                "simulations",
-                "--setups",
-                "latent_linear",
-                "--latent",
-                "2",
-                "--levels",
-                "3",
-                "--jobs",
-                "1",
-            ),
-            *("--methods", "drop", "means", "--seeds", "3", "--n", "100", "--trees", "4", "--store", "store"),
-        ],
-        (),
+    "encode to Parquet": Command([*_ENCODE, "--out", "new.parquet"], ("new.parquet",), _TABLES),
+    "apply": Command([*_APPLY, "new.csv"], ("new.csv",), _TABLES),
+    "apply to Arrow": Command([*_APPLY, "new.feather"], ("new.feather",), _TABLES),
+    "compare": Command(
+        _COMPARE, ("new.html", "new.sufrep"), (*_TABLES, "altair", "jinja2", "sufrep._compare._page")
     ),
+    "simulations": Command(_SIMULATE, (), ("polars", "xgboost", "sufrep._paper.run")),
 }
 _OLD = b"place,size\nold,1\nolder,2\n"
 
@@ -147,12 +126,12 @@ class Kills(Part):
         return ""
 
     def _start(self, name: str, place: Path, real: bool) -> Launched | subprocess.Popen[bytes]:
-        arguments = COMMANDS[name][0]
+        command = COMMANDS[name]
         if not real:
-            return self._launcher.start(arguments, place, self._messages)
+            return self._launcher.start(command, place, self._messages)
         with self._messages.open("wb") as messages:
             return subprocess.Popen(
-                [sys.executable, "-m", "sufrep.cli", *arguments],
+                [sys.executable, "-m", "sufrep.cli", *command.arguments],
                 cwd=place,
                 env=environment(),
                 stdin=subprocess.DEVNULL,
@@ -228,7 +207,7 @@ def _is_writing(place: Path) -> bool:
 def _contents(place: Path, name: str) -> dict[str, str]:
     """What the files of a command hold, in a form that does not depend on the moment of writing."""
     found = {}
-    for file in COMMANDS[name][1]:
+    for file in COMMANDS[name].outputs:
         path = place / file
         content = path.read_bytes() if path.exists() else b""
         found[file] = hashlib.sha256(_without_times(file, content)).hexdigest() if content else ""

@@ -1,11 +1,12 @@
 """Commands as processes that need no time for imports: forks of a process that has imported all of it.
 
-``python -m fuzz.launcher`` reads one command a line: its arguments, its folder and a file for its messages. It
-answers with the process id when the command has started, and with the exit code when it has ended.
+``python -m fuzz.launcher`` reads one command a line: its arguments, modules, folder, and a file for messages.
+It answers with the process id when the command has started, and with the exit code when it has ended.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import select
@@ -13,9 +14,19 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from fuzz.worker import environment
+
+
+class Command(NamedTuple):
+    """Arguments of ``sufrep``, the files that it writes, and modules that it needs."""
+
+    arguments: list[str]
+    outputs: tuple[str, ...]
+    modules: tuple[str, ...]
 
 
 class Launcher:
@@ -30,10 +41,11 @@ class Launcher:
             start_new_session=True,  # Ctrl-C is the business of the process that asks
         )
 
-    def start(self, arguments: list[str], folder: Path, messages: Path) -> Launched:
-        """Start ``sufrep`` with arguments in a folder; one at a time."""
+    def start(self, command: Command, folder: Path, messages: Path) -> Launched:
+        """Start a command in a folder; one at a time."""
         assert self._process.stdin is not None
-        request = {"arguments": arguments, "folder": str(folder), "messages": str(messages)}
+        request = {"arguments": command.arguments, "modules": command.modules}
+        request |= {"folder": str(folder), "messages": str(messages)}
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
         return Launched(self._process, self._answer())
@@ -74,35 +86,21 @@ class Launched:
 
 def main() -> None:
     """Start commands until there are no more."""
-    from sufrep import cli
-    from sufrep.cli import _compare, _encode, _paper
+    from sufrep.cli import main as run
 
-    _import_all()
-    del _compare, _encode, _paper
     for line in sys.stdin:
         request = json.loads(line)
+        # Nothing is called: the threads of polars would not survive a fork.
+        for module in request.pop("modules"):
+            importlib.import_module(module)
         pid = os.fork()
         if not pid:
-            _run(cli.main, **request)
+            _run(run, **request)
         print(pid, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
-def _import_all() -> None:
-    """Import what commands import. Nothing is called: the threads of polars would not survive a fork."""
-    import altair  # noqa: F401
-    import jinja2  # noqa: F401
-    import polars  # noqa: F401
-    import rich.progress  # noqa: F401
-    import xgboost  # noqa: F401
-
-    import sufrep._compare._page
-    import sufrep._files._text
-    import sufrep._paper.run
-    import sufrep.encoders  # noqa: F401
-
-
-def _run(command: object, arguments: list[str], folder: str, messages: str) -> None:
+def _run(run: Callable[[], None], arguments: list[str], folder: str, messages: str) -> None:
     """In the new process: run the command, and end."""
     code = 1
     try:
@@ -113,7 +111,7 @@ def _run(command: object, arguments: list[str], folder: str, messages: str) -> N
         for stream, file in enumerate((null, null, errors)):
             os.dup2(file, stream)
         sys.argv = ["sufrep", *arguments]
-        command()  # type: ignore[operator]
+        run()
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
