@@ -208,6 +208,16 @@ def test_a_view_of_sqlite_cannot_use_functions_that_do_more_than_compute(tmp_pat
         open_table(f"sqlite:{tmp_path}/a.db#v")
 
 
+def test_names_in_a_damaged_sqlite_file_that_are_not_utf_8_are_reported(tmp_path):
+    path = tmp_path / "houses.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE sales (zipcode, price)")
+        connection.commit()
+    path.write_bytes(path.read_bytes().replace(b"(zipcode", b"(\xff\xfe\xfdcode"))
+    with pytest.raises(TableContentError, match="cannot be read: 'utf-8' codec"):
+        open_table(f"sqlite:{path}")
+
+
 def test_tables_whose_names_begin_with_sqlite_are_found(tmp_path):
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         # AUTOINCREMENT makes SQLite's own table sqlite_sequence.

@@ -132,7 +132,7 @@ def _copy_sqlite(path: Path, table: str, text: Sequence[str], target: Path) -> s
             columns = [_sqlite_column(name, schema[name], types[name]) for name in types]
             query = _query(columns, types, source)
             _write_batches(connection.execute(query), schema, target)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # names that are not UTF-8 are not an error of SQLite
         raise _unreadable(where, error) from error
     items = [f"{name!r}: pl.{dtype}" for name, dtype in schema.items()]
     arguments = [repr(query), "connection", f"schema_overrides={dict_code(items)}"]

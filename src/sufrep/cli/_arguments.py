@@ -106,7 +106,7 @@ class ColumnRoles:
 
     def used(self) -> list[str]:
         """Every column that is named and not dropped."""
-        return [*self.group, *([self.target] if self.target else []), *self.covariates]
+        return [*self.group, *([] if self.target is None else [self.target]), *self.covariates]
 
     def _check(self) -> None:
         named = {"--group": self.group, "--covariates": self.covariates, "--drop": self.drop}

@@ -258,8 +258,8 @@ def _count(number: float | None) -> int | float | None:
 
 def encode_rows(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, where: str) -> pl.DataFrame:
     """Fit the encoder; return the rows with the new columns after the others."""
-    X = rows.drop(roles.target) if roles.target else rows
-    y = rows[roles.target] if roles.target else None
+    X = rows if roles.target is None else rows.drop(roles.target)
+    y = None if roles.target is None else rows[roles.target]
     encoded = encoder.set_output(transform="polars").fit_transform(X, y)
     return with_new_columns(rows, encoded[:, len(encoder.layout_.kept) :], where)
 
