@@ -14,7 +14,7 @@ WHOLE_FITS := tests/golden tests/browser tests/compare/test_comparison.py \
 	latent_regressor latent_state registry sufficiency sufficient))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers unit browser format pictures bench lock clean
+.PHONY: help demo test lint types layers unit browser format pictures bench fuzz lock clean
 
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,11 @@ pictures: $(READY) ## Draw the figures and write the tables of README and docs f
 
 bench: $(READY) ## Measure speed and memory against peers (about 30 minutes)
 	@$(BIN)/python -m benchmarks
+
+# Minutes for all parts together; what is found is added to fuzz/corpus.
+FUZZ_MINUTES ?= 5
+fuzz: $(READY) ## Look for defects: numbers, damaged files, command lines, kills (FUZZ_MINUTES=5)
+	@$(BIN)/python -m fuzz --minutes $(FUZZ_MINUTES) $(FUZZ_OPTIONS)
 
 lock: $(READY) ## Write the installed versions to constraints.txt
 	@$(BIN)/pip freeze --exclude-editable | grep -v ' @ ' > constraints.txt

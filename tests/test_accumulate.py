@@ -180,7 +180,7 @@ def test_infinite_values_are_refused_by_name_and_row(value, order):
     rows = np.zeros((70_000, 2))
     rows[[50_000, 60_000], 1] = value
     rows[5, 1] = np.nan
-    with pytest.raises(InfiniteValueError, match=r"'price' contains infinity: 2 .* row 50000\.\nHint: "):
+    with pytest.raises(InfiniteValueError, match=r"'price' contains infinity: 2 .* row 50000\. .*\nHint: "):
         accumulate(np.zeros(70_000, dtype=int), rows.T, 1, names=["size", "price"], order=order)
 
 
@@ -202,6 +202,24 @@ def test_infinities_of_both_signs_are_distinguished_from_nulls():
 def test_values_whose_sum_overflows_are_not_infinite():
     found = accumulate(np.arange(3), [np.full(3, 1e308)], 3, names=["x"], order=1)
     assert found.mean.ravel().tolist() == [1e308] * 3
+
+
+@pytest.mark.parametrize("late", [[1e300, 1e300], [1.7e308, -1.7e307]])
+@pytest.mark.parametrize("early", [1e-320, 1e-200, 1.0, 1e270])
+def test_the_first_rows_do_not_limit_the_size_of_later_ones(early, late):
+    """The units are those of the first rows; in these, later numbers and their sums may be infinite."""
+    column = np.full(80_000, early)
+    column[40_000:40_100], column[-100:] = late
+    exact = float((79_800 * Fraction(early) + 100 * sum(map(Fraction, late))) / 80_000)
+    found = accumulate(np.zeros(80_000, dtype=int), [column], 1, names=["x"], order=1)
+    np.testing.assert_allclose(found.mean.ravel(), [exact], rtol=1e-12)
+
+
+def test_a_column_that_only_seems_infinite_hides_no_other():
+    rows = np.full((20_000, 2), 1e-200)
+    rows[-1] = [1e300, np.inf]
+    with pytest.raises(InfiniteValueError, match=r"'price' contains infinity: 1 .* row 19999\."):
+        accumulate(np.zeros(20_000, dtype=int), rows.T, 1, names=["size", "price"], order=1)
 
 
 @pytest.mark.parametrize("order", [1, 2])

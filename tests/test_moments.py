@@ -484,7 +484,7 @@ def test_means_of_the_largest_doubles_are_merged_split_and_left_out():
 def test_infinite_values_are_refused_by_name(order, group, row):
     rows = np.ones((3, 2))
     rows[row, 1] = np.inf
-    with pytest.raises(InfiniteValueError, match=rf"'price' contains infinity: 1 .* row {row}\.\nHint"):
+    with pytest.raises(InfiniteValueError, match=rf"'price' contains infinity: 1 .* row {row}\. .*\nHint"):
         GroupMoments.from_rows(group, rows, covariates=["size", "price"], order=order)
 
 

@@ -90,7 +90,7 @@ class _Units:
         low, high = np.ldexp(lowest[:, None], -self.power), np.ldexp(highest[:, None], -self.power)
         near = np.where(self.origin > 0, low, np.where(self.origin < 0, -high, 0.0))
         enough = exponents(np.maximum(np.abs(lowest), np.abs(highest)))[:, None]
-        return bool(((self.power == enough) & (np.abs(self.origin) <= 8 * near)).all())
+        return bool(((self.power == enough) & (np.abs(self.origin) / 8 <= near)).all())
 
     def back(self, deviations: Floats, more: Floats | float = 0.0) -> Floats:
         """Values (p, n) in the units of the columns."""
@@ -201,21 +201,27 @@ class _ColumnSums(NamedTuple):
 
 
 def _sum_columns(rows: _Rows, names: Sequence[str], order: Literal[1, 2]) -> tuple[_ColumnSums, _Units]:
-    """Sums by level, and the units they are in: those of the first rows, if they fit all of them."""
+    """Sums by level, and the units they are in: those of the first rows, if they fit all of them.
+
+    Where they do not, the pass is repeated in units that fit what it found. In the units of tiny numbers,
+    large ones are infinite and their size is not known before the next pass
+    (test_the_first_rows_do_not_limit_the_size_of_later_ones).
+    """
     nothing = np.zeros(len(rows.columns))
     out = (rows.bins[:_READ] == rows.n_levels).astype(np.intp)
     head = _Rows(out, [column[:_READ] for column in rows.columns], 1, None)
     look = _first_pass(head, names, 1, _Units.of(nothing, nothing))
     units = _Units.of(look.lowest, look.highest)
     found = _first_pass(rows, names, order, units)
-    if not units.fit(found.lowest, found.highest):
+    while not units.fit(found.lowest, found.highest):
         units = _Units.of(found.lowest, found.highest)
         found = _first_pass(rows, names, order, units)
     return found, units
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _first_pass(rows: _Rows, names: Sequence[str], order: Literal[1, 2], units: _Units) -> _ColumnSums:
-    """Weights and sums by level.
+    """Weights and sums by level; sums that overflow are those of units that do not fit.
 
     All weights are summed, never what a difference leaves (test_weights_of_thirty_decades_keep_their_digits).
     """
@@ -227,7 +233,6 @@ def _first_pass(rows: _Rows, names: Sequence[str], order: Literal[1, 2], units: 
     lowest, highest = np.full(p, np.nan), np.full(p, np.nan)
     for chunk in rows.chunks(units.power, units.origin):
         low, high, nulls = chunk.extremes()
-        _refuse_infinite(rows, names, np.isinf(low) | np.isinf(high))
         lowest, highest = np.fmin(lowest, low), np.fmax(highest, high)
         missing = chunk.clear_nulls(nulls)
         chunk.clear_rest()
@@ -249,6 +254,7 @@ def _first_pass(rows: _Rows, names: Sequence[str], order: Literal[1, 2], units: 
                 complete_sums[j] += here if complete is None else chunk.totals(values, complete)
         if complete_sums is not sums:
             complete_weight += total if complete is None else chunk.weight(complete)
+    _refuse_infinite(rows, names, np.isinf(lowest) | np.isinf(highest))
     return _ColumnSums(
         weight,
         np.array([observed.get(j, weight) for j in range(p)]).reshape(p, rows.n_bins),
@@ -260,12 +266,12 @@ def _first_pass(rows: _Rows, names: Sequence[str], order: Literal[1, 2], units: 
     )
 
 
-def _refuse_infinite(rows: _Rows, names: Sequence[str], found: Mask) -> None:
-    """Raise an error for the first column that is infinite in a row that counts."""
-    if found.any():
-        j = int(np.argmax(found))
+def _refuse_infinite(rows: _Rows, names: Sequence[str], suspects: Mask) -> None:
+    """Raise an error for the first of some columns (p,) that is infinite in a row that counts."""
+    for j in np.flatnonzero(suspects).tolist():
         infinite = np.isinf(rows.columns[j]) & (rows.bins < rows.n_levels)
-        raise InfiniteValueError(names[j], int(infinite.sum()), int(np.argmax(infinite)))
+        if infinite.any():
+            raise InfiniteValueError(names[j], int(infinite.sum()), int(np.argmax(infinite)))
 
 
 def _spread(rows: _Rows, names: Sequence[str], first: _ColumnSums, units: _Units) -> Sums:

@@ -33,6 +33,8 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "latent_state": ("_latent_state", "LatentStateEncoder", {}),
     "sufficient": ("_sufficient", "SufficientEncoder", {}),
 }
+# Those that cannot be fitted without a target; others may use one if a parameter says so.
+TARGET_METHODS = ("fisher", "random_intercept", "mixed_model", "local_effect", "sufficient")
 
 # What a comparison has next to them: leaving the column out, and scikit-learn's encoder.
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"

@@ -262,10 +262,11 @@ class TooManySharesError(SufrepError, ValueError):
 class ClashingNamesError(SufrepError, ValueError):
     """Two columns of the output would have the same name."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(
+        self, names: Sequence[str], hint: str = "rename the input columns, or use remainder='drop'."
+    ) -> None:
         super().__init__(
-            f"The output would have two columns called {', '.join(map(repr, names[:5]))}.\n"
-            "Hint: rename the input columns, or use remainder='drop'."
+            f"The output would have two columns called {', '.join(map(repr, names[:5]))}.\nHint: {hint}"
         )
 
 
@@ -366,9 +367,10 @@ class OneLevelError(SufrepError, ValueError):
     """A group column has only one level."""
 
     def __init__(self, column: str, levels: Sequence[str]) -> None:
+        found = ", ".join(levels) or "(none)"
         super().__init__(
-            f"Column {column!r} has the one level {', '.join(levels) or '(none)'} in every row; at least two "
-            "are needed.\nHint: name the column with many levels, or check the step that filtered the rows."
+            f"Column {column!r} has only one level, {found}; at least two are needed.\n"
+            "Hint: name the column with many levels, or check the step that filtered the rows."
         )
 
 

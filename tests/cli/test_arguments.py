@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from sufrep import MeansEncoder, cli, load
-from sufrep.cli._arguments import SeveralValues, Spelling, repeat_names
+from sufrep.cli._arguments import Command, Spelling, repeat_names
 from sufrep.errors import shown
 
 REPEATABLE = {"--latent", "--methods"}
@@ -73,7 +73,7 @@ def test_only_values_of_repeatable_options_get_a_name(typed, understood):
 def app() -> typer.Typer:
     app = typer.Typer()
 
-    @app.command(cls=SeveralValues)
+    @app.command(cls=Command)
     def add(
         number: list[int] = typer.Option([7], "--number", "-n"),  # noqa: B008
         times: int = typer.Option(1, "--times"),
@@ -107,7 +107,7 @@ def test_values_that_do_not_fit_are_wrong_usage(app, typed):
 def with_file() -> typer.Typer:
     app = typer.Typer()
 
-    @app.command(cls=SeveralValues)
+    @app.command(cls=Command)
     def show(
         file: str = typer.Argument(...),
         number: list[int] = typer.Option([], "--number"),  # noqa: B008

@@ -19,6 +19,7 @@ import pytest
 
 import sufrep as package
 from sufrep import compare, load
+from sufrep._compare import _run
 from sufrep._files import open_table
 from sufrep._report import _render
 
@@ -352,9 +353,9 @@ def test_notes_name_options_too(sufrep, tmp_path):
         (b"g,x,y\na,1,3\nb,2,\n", "--target y --group g", "NaN or infinity in 1 row(s)"),
         (b"g,x,y\na,1,u\nb,2,\na,2,v\n", "--target y --group g", "contains NaN or None"),
         (b"g,x,y\na,1,\nb,2,\n", "--target y --group g", "contains NaN or None"),
-        (b"g,x,y\na,1,3\na,2,4\n", "--target y --group g", "'g' has the one level a in every row"),
-        (b"g,x,y\n,1,3\n,2,4\n", "--target y --group g", "'g' has the one level missing in every row"),
-        (b"g,x,y\na,1,3\n", "--target y --group g", "'g' has the one level a"),
+        (b"g,x,y\na,1,3\na,2,4\n", "--target y --group g", "'g' has only one level, a;"),
+        (b"g,x,y\n,1,3\n,2,4\n", "--target y --group g", "'g' has only one level, missing;"),
+        (b"g,x,y\na,1,3\n", "--target y --group g", "'g' has only one level, a;"),
         (b"g,x,y\na,1,2020-01-01\nb,2,2020-01-02\n", "--target y --group g", "The target holds dates"),
         (b"g,x,y\na,1,u\nb,2,v\n", "--target y --group g --task regression", "the target holds 'u'"),
     ],
@@ -386,13 +387,23 @@ def test_a_file_that_cannot_be_written_is_reported_before_the_comparison(sufrep,
     assert "there is no folder" in result.err
 
 
-def test_if_every_method_fails_the_reasons_are_printed_and_the_code_is_1(sufrep, table, tmp_path):
+def test_a_scorer_that_does_not_suit_the_target_is_wrong_usage(sufrep, table):
+    result = sufrep(f"compare {table} --target price --group zipcode {FAST} --scoring roc_auc")
+    assert (result.code, result.out) == (2, "")
+    assert "for --scoring: 'roc_auc' is not a scorer for the target, whose task is regression." in result.err
+
+
+def test_if_every_method_fails_the_reasons_are_printed_and_the_code_is_1(
+    sufrep, table, tmp_path, monkeypatch
+):
+    def broken(*_: object) -> None:
+        raise ValueError("no score today")
+
+    monkeypatch.setattr(_run, "_fit_and_score", broken)
     report = tmp_path / "report.html"
-    result = sufrep(
-        f"compare {table} --target price --group zipcode {FAST} --scoring accuracy --html {report}"
-    )
+    result = sufrep(f"compare {table} --target price --group zipcode {FAST} --html {report}")
     assert result.code == 1
-    assert "means with linear failed: ValueError: continuous is not supported" in result.out
+    assert "means with linear failed: ValueError: no score today" in result.out
     assert "Every method failed on these data." in result.out
     assert "Every method failed on these data." in report.read_text("utf-8")
 

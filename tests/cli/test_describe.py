@@ -128,3 +128,16 @@ def test_parameters_that_are_arrays_are_described(sufrep, tmp_path):
     MeansEncoder("g", covariates=np.array(["x", "z"])).fit(frame).save(tmp_path / "g.sufrep")
     result = sufrep(f"describe {tmp_path}/g.sufrep")
     assert "parameters    group='g', covariates=['x', 'z']" in result.out
+
+
+def test_columns_are_aligned_whatever_the_levels_are(sufrep, tmp_path):
+    X = pl.DataFrame({"g": ["a", "e\nf", "\x1b", "🏠"], "x": [1.5, 2.5, 3.5, 4.5]})
+    MeansEncoder("g").fit(X).save(tmp_path / "g.sufrep")
+    *_, header, _, _, _, _ = lines = sufrep(f"describe {tmp_path}/g.sufrep").out.splitlines()
+    assert header == "  g     rows  g_mean_x"
+    assert sorted(lines[-4:]) == [
+        r"  \x1b  1     3.5",
+        r"  a     1     1.5",
+        r"  e\nf  1     2.5",
+        r"  🏠    1     4.5",
+    ]

@@ -241,6 +241,7 @@ def test_a_table_after_an_option_of_several_values_is_reported_with_a_hint(sufre
     ("options", "message"),
     [
         ("--group zipcod", "has no column 'zipcod'.\nHint: did you mean 'zipcode' for 'zipcod'?"),
+        ("--group zipcode --target ''", "has no column ''."),
         ("--group zipcode --target pricee", "did you mean 'price' for 'pricee'?"),
         ("--group zipcode --covariates sqftt", "did you mean 'sqft' for 'sqftt'?"),
         ("--group zipcode --drop idd", "did you mean 'id' for 'idd'?"),

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from sufrep import cli
+from sufrep import __version__, cli
 from sufrep._paper import run
 from sufrep._paper.store import Store
 
@@ -126,6 +126,27 @@ def test_with_debug_the_traceback_is_printed(sufrep, failing, tmp_path):
     assert f"sufrep --debug paper simulations --store {tmp_path}\n" in result.err
 
 
+def test_with_debug_an_error_of_ours_has_its_traceback_too(sufrep, tmp_path):
+    options = f"--group a --method means --out {tmp_path}/out.csv"
+    result = sufrep(f"--debug encode {tmp_path}/none.csv {options}")
+    assert result.code == 1
+    assert result.err.startswith("Traceback (most recent call last):\n")
+    assert "\nsufrep.errors.TableNotFoundError: There is no file" in result.err
+    assert result.err.endswith(sufrep(f"encode {tmp_path}/none.csv {options}").err)
+
+
+def test_results_that_cannot_be_printed_are_no_bug(sufrep, failing, tmp_path):
+    failing(OSError(28, "No space left on device"))
+    result = sufrep(f"paper simulations --store {tmp_path}")
+    assert result.code == 1
+    assert result.err.startswith("sufrep: Cannot write the results: No space left on device.\nHint: check")
+
+
+def test_the_version_is_that_of_the_package(sufrep):
+    result = sufrep("--version")
+    assert (result.code, result.out, result.err) == (0, f"sufrep {__version__}\n", "")
+
+
 def test_too_little_memory_is_reported_with_a_hint(sufrep, failing, tmp_path):
     failing(MemoryError())
     result = sufrep(f"paper simulations --store {tmp_path}")
@@ -213,6 +234,12 @@ WRONG_USAGE = [
     "compare rows.csv --group g --target y --models forst",
     "compare rows.csv --group g --target y --scoring rocauc",
     "encode rows.csv --group g --method men --out out.csv",
+    "encode rows.csv --group g --method fisher --out out.csv",
+    "encode rows.csv --group g --method means --out out.xlsx",
+    "encode rows.csv --group g --method means --save --force",
+    "compare rows.csv --group --target y",
+    "paper tables --out --force",
+    "encode rows.csv --group g --out out.csv",
     "apply zip.sufrep rows.csv --out rows.csv",
     "paper simulations --methods men",
     "paper simulations --setups flat",

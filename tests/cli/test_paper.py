@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -346,10 +345,10 @@ def test_other_settings_do_not_mix_with_those_of_the_store(sufrep, store):
 
 
 def test_a_damaged_store_is_a_clear_error(sufrep, tmp_path):
-    (tmp_path / "simulations.jsonl").write_text(json.dumps({"run": {}}) + "\nno json\n")
+    (tmp_path / "simulations.jsonl").write_text("no json\nno json\n")
     result = sufrep(f"paper tables --store {tmp_path}")
     assert result.code == 1
-    assert "is damaged: line 2 of 2 is not a JSON object.\nHint: delete that line" in result.err
+    assert "is damaged: line 1 of 2 is not a JSON object.\nHint: delete that line" in result.err
 
 
 # Help

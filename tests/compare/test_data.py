@@ -133,8 +133,8 @@ def test_unknown_groups_raise_with_a_hint(rows, group, error, message):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda X: X.assign(town="a"), OneLevelError, "'town' has the one level a in every row"),
-        (lambda X: X.assign(town=None), OneLevelError, "'town' has the one level missing in every row"),
+        (lambda X: X.assign(town="a"), OneLevelError, "'town' has only one level, a;"),
+        (lambda X: X.assign(town=None), OneLevelError, "'town' has only one level, missing;"),
         (lambda X: X[:1], LengthMismatchError, "X has 1 row.*y has 120"),
         (lambda X: pl.from_pandas(X).lazy(), LazyFrameError, "holds no rows yet"),
         (lambda X: X.set_axis(["town", "x", "x"], axis=1), ColumnNameError, "'x' 2 times"),

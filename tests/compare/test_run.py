@@ -23,6 +23,7 @@ from sufrep._compare._run import (
     CODINGS,
     COMPARED_METHODS,
     check_methods,
+    check_scorer,
     encode_split,
     make_method,
     make_scoring,
@@ -374,6 +375,35 @@ def test_a_callable_is_a_score_by_its_name():
 def test_an_unknown_scorer_raises_with_the_known_ones(name, message):
     with pytest.raises(InvalidParameterError, match=message):
         make_scoring(name, "regression")
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "target"),
+    [
+        ("roc_auc", "regression", [0.5, 1.5, 3.0]),
+        ("accuracy", "regression", [0.5, 1.5, 3.0]),
+        ("neg_mean_squared_log_error", "regression", [-2.0, -3.0, -4.0]),
+        ("r2", "binary", ["yes", "no", "yes"]),
+        ("roc_auc", "multiclass", ["a", "b", "c"]),
+    ],
+)
+def test_a_scorer_that_does_not_suit_the_target_is_refused_before_anything_is_fitted(name, task, target):
+    with pytest.raises(InvalidParameterError, match=f"a scorer for the target, whose task is {task}"):
+        check_scorer(name, np.array(target), task)
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "target"),
+    [
+        ("neg_median_absolute_error", "regression", [0.5, 1.5, 3.0]),
+        ("positive_likelihood_ratio", "binary", [0, 1, 1]),  # not defined for constant predictions
+        ("roc_auc", "binary", ["yes", "no", "yes"]),
+        ("roc_auc_ovr", "multiclass", ["a", "b", "c"]),
+        ("balanced_accuracy", "multiclass", ["a", "b", "c"]),
+    ],
+)
+def test_a_scorer_that_suits_the_target_is_accepted(name, task, target):
+    check_scorer(name, np.array(target), task)
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=1, max_size=5), st.booleans())

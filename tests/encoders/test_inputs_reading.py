@@ -18,6 +18,7 @@ from sufrep._frames import FrameTable
 from sufrep.encoders import METHODS, UnseenLevelsWarning
 from sufrep.encoders._inputs import check_length, check_weights, find_levels, read_factor
 from sufrep.errors import (
+    ClashingNamesError,
     ColumnNameError,
     ColumnsMismatchError,
     GroupValueError,
@@ -457,6 +458,13 @@ def test_a_frame_after_an_array_and_an_array_after_a_frame_warn_about_names():
     with pytest.warns(UserWarning, match="X has feature names, but MeansEncoder was fitted without"):
         result = MeansEncoder(0).fit(rows).transform(FRAMES["polars"])
     np.testing.assert_allclose(result, expected)
+
+
+def test_levels_of_a_shared_column_that_have_one_name_are_refused():
+    X = pd.DataFrame({"g": list("aabb"), "size": [1, "1", "large", "large"]})
+    message = r"two columns called 'size=1'\.\nHint: the column 'size' holds numbers and text"
+    with pytest.raises(ClashingNamesError, match=message):
+        MeansEncoder("g", categorical_covariates="share").fit(X)
 
 
 def test_columns_that_share_a_name_are_refused():

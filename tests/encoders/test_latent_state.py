@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold
 
 import sufrep
 from sufrep import LatentStateEncoder, errors, simulate
+from sufrep.encoders import _latent_state
 
 # Every example fits several encoders.
 few = settings(max_examples=settings.default.max_examples // 5)
@@ -78,6 +79,19 @@ def test_no_more_states_are_tried_than_are_allowed():
         assert encoder.n_states_ == {"group": most}
         assert max(map(int, encoder.held_out_["group"]), default=1) <= most
     assert LatentStateEncoder("group", n_states=5, max_states=3).fit(X).n_states_ == {"group": 5}
+
+
+def test_the_levels_that_the_number_of_states_is_chosen_on_do_not_depend_on_names_or_weights(monkeypatch):
+    """If there are many rows, only some levels take part in the choice."""
+    monkeypatch.setattr(_latent_state, "_MOST_CHOICE_ROWS", 150)
+    X, _ = drawn(400, n_latent=2, levels_per_latent=5)
+    encoder = LatentStateEncoder("group", max_states=2)
+    renamed = X.assign(group=[name[::-1] for name in X["group"]])
+    twice = X.iloc[np.repeat(np.arange(len(X)), 2)]
+    expected = encoder.fit(X, sample_weight=np.full(len(X), 2.0)).held_out_["group"]
+    assert set(expected) == {"1", "2"}
+    for found in (encoder.fit(renamed, sample_weight=np.full(len(X), 2.0)), encoder.fit(twice)):
+        assert found.held_out_["group"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_one_state_is_chosen_where_levels_do_not_differ():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -90,6 +92,11 @@ def test_text_is_no_quantity():
         read_target(["low", "high"], "continuous")
 
 
+def test_classes_that_share_a_name_are_refused():
+    with pytest.raises(TargetError, match=r"same name, such as .*\nHint: convert all classes to text"):
+        read_target(np.array([1, "1", 2], dtype=object), "auto")
+
+
 def test_three_classes_are_not_binary():
     with pytest.raises(TargetError, match=r"y has 3 classes.*\nHint: pass target_type='multiclass'"):
         read_target([0, 1, 2], "binary")
@@ -107,14 +114,29 @@ def test_numbers_held_as_objects_are_numbers():
     assert target.columns[0].dtype == np.float64
 
 
-def test_times_are_refused():
+DAYS = pd.Series(pd.to_datetime(["2024-01-01", "2024-01-02"]))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        DAYS.to_numpy(),
+        DAYS,
+        DAYS.dt.tz_localize("UTC"),
+        DAYS.dt.date,
+        DAYS - DAYS[0],
+        [None, dt.timedelta(1)],
+    ],
+)
+def test_times_are_refused(y):
     with pytest.raises(TargetError, match="Hint: convert times to numbers"):
-        read_target(np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]"), "auto")
+        read_target(y, "auto")
 
 
-def test_two_columns_are_refused():
-    with pytest.raises(ValueError, match="y should be a 1d array"):
-        read_target(np.ones((3, 2)), "auto")
+@pytest.mark.parametrize("y", [np.ones((3, 2)), np.float64(1.0)])
+def test_a_target_of_another_shape_is_refused(y):
+    with pytest.raises(TargetError, match=r"y should be a 1d array.*\nHint: give one value for each row"):
+        read_target(y, "auto")
 
 
 @given(n_rows=st.integers(2, 50), cv=st.integers(2, 10), seed=st.integers(0, 100))

@@ -190,6 +190,13 @@ def test_a_missing_folder_is_reported(tmp_path):
         open_table(tmp_path / "nowhere" / "houses.csv")
 
 
+def test_a_name_that_the_system_does_not_accept_is_reported(tmp_path):
+    (tmp_path / "circle.csv").symlink_to("circle.csv")
+    for name in ("a" * 300 + ".csv", "circle.csv", "null\0.csv"):
+        with pytest.raises(TableNotFoundError, match=r"cannot be opened: .*\nHint: check its name"):
+            open_table(tmp_path / name)
+
+
 def test_a_folder_is_not_a_table(tmp_path):
     with pytest.raises(TableContentError, match=r"is a folder.\nHint: name a file in it"):
         open_table(tmp_path)

@@ -123,6 +123,14 @@ def test_sparse_columns_of_pandas_are_numbers(values):
     np.testing.assert_array_equal(table.encode([0], [], "default").ravel(), np.asarray(values, dtype=float))
 
 
+@pytest.mark.parametrize("values", [[0.0, 2.5, np.nan], [0, 3, 0], [False, True, False]])
+def test_sparse_columns_of_pandas_are_kept_in_polars_frames(values):
+    dense = pd.DataFrame({"x": values, "y": [1.0, 2.0, 3.0]}, index=[7, 7, 3])
+    frame = dense.astype({"x": pd.SparseDtype(dense["x"].dtype)})
+    kept = FrameTable.from_native(frame).encode([1, 0], [], "polars")
+    assert kept.equals(FrameTable.from_native(dense).encode([1, 0], [], "polars"))
+
+
 @pytest.mark.parametrize("kind", OTHER)
 def test_dates_and_the_like_are_neither_text_nor_numbers(kind):
     assert column(OTHER[kind]).kind(0) == "other"

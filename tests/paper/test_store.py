@@ -192,6 +192,35 @@ def test_a_damaged_line_in_the_middle_is_an_error_that_names_the_line(tmp_path, 
     assert store.path.read_bytes() == b"\n".join(lines)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        {},
+        {"trial": 1},
+        {"trial": {"setup": 1}},
+        {"trial": {**record(), "seed": "0"}},
+        {"trial": {**record(), "mse": "low"}},
+        {"trial": {name: value for name, value in record().items() if name != "mse"}},
+        {"trial": fold()},
+        {"run": {}},
+        {"run": {"settings": 1}},
+    ],
+)
+def test_a_line_that_is_no_trial_of_the_experiment_and_no_run_is_damaged_too(tmp_path, line):
+    store = filled(tmp_path)
+    store.path.write_bytes(store.path.read_bytes() + json.dumps(line).encode() + b"\n")
+    with pytest.raises(StoreError, match="is damaged: line 5 of 5 is neither a trial of the simulations nor"):
+        store.records()
+
+
+@pytest.mark.parametrize("text", ["setup,seed\nlatent_linear,0\n", "setup\n1,2,3\n", "\xff\n1\n"])
+def test_a_csv_without_the_fields_of_a_trial_is_an_error(tmp_path, text):
+    store = Store(tmp_path, "simulations")
+    store.csv_path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(StoreError, match=r"simulations\.csv' (is damaged: line 2 is|cannot be read)"):
+        store.records()
+
+
 def test_an_export_cannot_be_appended_to(tmp_path):
     filled(tmp_path / "store").export(tmp_path / "csv")
     exported = Store(tmp_path / "csv", "simulations")

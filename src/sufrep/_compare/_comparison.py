@@ -20,6 +20,7 @@ from sufrep._compare._run import (
     ComparisonPlan,
     FoldScore,
     check_methods,
+    check_scorer,
     make_method,
     make_scoring,
     make_steps,
@@ -285,7 +286,10 @@ def compare(
     data = read_data(X, y, group, task)
     built, model_notes = make_models(models, classes=data.task != "regression", seed=random_state)
     splits, fold_notes = make_splits(data, cv=cv, n_repeats=n_repeats, folds=folds, seed=random_state)
-    plan = ComparisonPlan(data, chosen, built, splits, make_scoring(scoring, data.task), random_state)
+    measure = make_scoring(scoring, data.task)
+    if isinstance(scoring, str):
+        check_scorer(scoring, data.y, data.task)
+    plan = ComparisonPlan(data, chosen, built, splits, measure, random_state)
     scores = run_comparison(plan, n_jobs, make_report(progress, "compare"))
     baseline = choose_baseline(scores)
     summaries = summarise(scores, plan.scoring, baseline, plan.effective_n_folds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
@@ -363,6 +365,30 @@ def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scori
         name = scoring.removeprefix("neg_").replace("_", " ")
         return Scoring(name, _NegatedScorer(scorer), is_loss=True)
     return Scoring(scoring.replace("_", " "), scorer, is_loss=False)
+
+
+def check_scorer(name: str, y: Array, task: str) -> None:
+    """Raise if a scorer of scikit-learn does not suit the target, before every method fails for that reason.
+
+    A constant prediction is scored, because scikit-learn does not list what its scorers accept.
+
+    Parameters
+    ----------
+    name : str
+    y : ndarray, shape (n,)
+    task : {"regression", "binary", "multiclass"}
+    """
+    columns = np.zeros((len(y), 1))
+    model = DummyRegressor() if task == "regression" else DummyClassifier()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            get_scorer(name)(model.fit(columns, y), columns, y)
+    except Exception as error:
+        # An AttributeError only says that a regression has no probabilities.
+        reason = "" if isinstance(error, AttributeError) else f": {str(error).rstrip('.')}"
+        expected = f"a scorer for the target, whose task is {task}{reason}"
+        raise InvalidParameterError("scoring", name, expected) from error
 
 
 def _mean_squared_error(model: Any, columns: Any, y: Array) -> float:

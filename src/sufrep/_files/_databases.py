@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _NO_EXTENSIONS: Any = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 # For the code of a report.
 _NO_ACCESS = {"enable_external_access": False}
+_PRODUCTS = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 # Rows that pass through Python at a time.
 _BATCH = 50_000
 # Types of DuckDB that Parquet and polars have too; others are read as text.
@@ -40,7 +41,7 @@ _ARROW_DIFFERS = ("TIMESTAMP_S", "TIMESTAMP WITH TIME ZONE")
 
 def scan_database(kind: str, path: Path, table: str, text: Sequence[str]) -> Scan:
     """Copy a table; an empty name means the only table of the database."""
-    _check_kind(kind, path)
+    _check_kind(kind, path, table)
     copy = TemporaryCopy(".parquet")
     copy_table = _copy_duckdb if kind == "duckdb" else _copy_sqlite
     code = copy_table(path, table, text, copy.path)
@@ -50,7 +51,7 @@ def scan_database(kind: str, path: Path, table: str, text: Sequence[str]) -> Sca
     return Scan(rows, n_rows, imports, code, copy=copy)
 
 
-def _check_kind(kind: str, path: Path) -> None:
+def _check_kind(kind: str, path: Path, table: str) -> None:
     """Raise if the file is a database of the other kind."""
     try:
         with path.open("rb") as file:
@@ -59,8 +60,9 @@ def _check_kind(kind: str, path: Path) -> None:
         raise _unreadable(f"{kind}:{path}", error) from error
     found = "sqlite" if head.startswith(b"SQLite format 3") else "duckdb" if head[8:12] == b"DUCK" else kind
     if found != kind:
-        what = f"is a database of the other kind, {found}."
-        raise TableContentError(f"{kind}:{path}", what, f"write {found}:{path}.")
+        what = f"is a database of {_PRODUCTS[found]}, not of {_PRODUCTS[kind]}."
+        place = f"{found}:{path}#{table}" if table else f"{found}:{path}"
+        raise TableContentError(f"{kind}:{path}", what, f"write {place!r}.")
 
 
 def _copy_duckdb(path: Path, table: str, text: Sequence[str], target: Path) -> str:
@@ -130,7 +132,7 @@ def _copy_sqlite(path: Path, table: str, text: Sequence[str], target: Path) -> s
             columns = [_sqlite_column(name, schema[name], types[name]) for name in types]
             query = _query(columns, types, source)
             _write_batches(connection.execute(query), schema, target)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # names that are not UTF-8 are not an error of SQLite
         raise _unreadable(where, error) from error
     items = [f"{name!r}: pl.{dtype}" for name, dtype in schema.items()]
     arguments = [repr(query), "connection", f"schema_overrides={dict_code(items)}"]
@@ -193,7 +195,7 @@ def _chosen(where: str, table: str, tables: Sequence[str]) -> str:
     what = f"{where!r} has no table {table!r}." if table else f"{where!r} has {len(tables)} tables."
     near = [f"{where}#{name}" for name in get_close_matches(table, tables, n=1)] if table else []
     hint = f"the tables are {listed(tables, quote=False)}; name one as in {where}#{tables[0]}."
-    raise TableNotFoundError(what, near, hint)
+    raise TableNotFoundError(what, near, "" if near else hint)
 
 
 def _unreadable(where: str, error: Exception) -> TableContentError:

@@ -36,6 +36,7 @@ DATABASES = ("duckdb", "sqlite")
 _SIDECARS = {"duckdb": (".wal", ".tmp"), "sqlite": ("-wal", "-shm", "-journal")}
 # The zero after the point of a whole number, and the sign of -0.0.
 _ZEROS = r"^-(0)\.0$|\.0$"
+_NAME = "check its name, and that you may read it."
 # Rows in memory at a time while a sample is drawn.
 _BATCH = 100_000
 
@@ -271,6 +272,13 @@ def _ending(path: Path) -> str:
 
 def _existing(path: Path) -> Path:
     """The path; raise if there is no such file."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name that is too long, a circle of links, a null character
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise TableNotFoundError(f"The file {str(path)!r} cannot be opened: {reason}.", [], _NAME) from error
     if path.is_dir():
         raise TableContentError(str(path), "is a folder.", "name a file in it.")
     if not path.exists():

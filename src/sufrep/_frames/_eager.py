@@ -186,7 +186,7 @@ class FrameTable(EagerTable):
 
     def _encode_dense(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
         if container == "polars":
-            return _concat_polars(self.frame[:, list(keep)].to_polars(), lookups)
+            return _concat_polars(self._kept_polars(list(keep)), lookups)
         if container == "pandas":
             return _concat_pandas(self._kept_pandas(list(keep)), lookups)
         columns = [
@@ -194,6 +194,11 @@ class FrameTable(EagerTable):
             for position in keep
         ]
         return dense_rows([column[:, None] for column in columns], lookups, self.n_rows)
+
+    def _kept_polars(self, keep: list[int]) -> Any:
+        # polars cannot take over pandas' sparse columns, whose type narwhals does not know.
+        unknown = [position for position in keep if self.frame[:, position].dtype == nw.Unknown]
+        return self.frame[:, keep].with_columns(*map(self._series, unknown)).to_polars()
 
     def _kept_pandas(self, keep: list[int]) -> Any:
         if self.frame.implementation.is_pandas():

@@ -134,18 +134,36 @@ class Store:
                 entry = json.loads(line)
             except ValueError:
                 entry = None
+            what = f"is damaged: line {number} of {len(lines)} is"
             if not isinstance(entry, dict):
+                raise StoreError(self.path, f"{what} not a JSON object", _DELETE)
+            if not (_is_run(entry.get("run")) or self._is_trial(entry.get("trial"))):
                 raise StoreError(
-                    self.path,
-                    f"is damaged: line {number} of {len(lines)} is not a JSON object",
-                    "delete that line; its trial will be run again.",
+                    self.path, f"{what} neither a trial of the {self.experiment} nor a run", _DELETE
                 )
             found.append(entry)
         return found
 
     def _read_csv(self) -> list[Record]:
-        with self.csv_path.open(newline="", encoding="utf-8") as file:
-            return [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+        try:
+            with self.csv_path.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+        except (OSError, UnicodeError, csv.Error) as error:
+            raise StoreError(self.csv_path, f"cannot be read: {error}", "export it again.") from error
+        records = [{name: _value(text) for name, text in row.items()} for row in rows]
+        for number, record in enumerate(records, start=2):
+            if not self._is_trial(record):
+                what = f"is damaged: line {number} is not a trial of the {self.experiment}"
+                raise StoreError(self.csv_path, what, "export it again.")
+        return records
+
+    def _is_trial(self, record: Any) -> bool:
+        """Whether a record has the fields of a trial, each of its type, and its error, or None for that."""
+        if not isinstance(record, dict) or "mse" not in record:
+            return False
+        kinds = {field.name: _KINDS.get(str(field.type), str) for field in fields(TRIALS[self.experiment])}
+        right = all(type(record.get(name)) is kind for name, kind in kinds.items())
+        return right and isinstance(record["mse"], (int, float, type(None)))
 
     def _lock(self, descriptor: int) -> None:
         if fcntl is None:  # pragma: no cover
@@ -210,6 +228,13 @@ def write_text(path: Path, text: str) -> None:
     replace_file(path, text.encode())
 
 
+def _is_run(record: Any) -> bool:
+    return isinstance(record, dict) and isinstance(record.get("settings"), dict)
+
+
+# Types of a trial's fields by their annotations; all others are names.
+_KINDS = {"int": int, "bool": bool}
+_DELETE = "delete that line; its trial will be run again."
 _WRITABLE = "name a writable folder on a disk with free space."
 
 
@@ -220,8 +245,10 @@ def _cut_incomplete_line(descriptor: int) -> None:
     os.ftruncate(descriptor, data.rfind(b"\n") + 1)
 
 
-def _value(text: str) -> Any:
+def _value(text: Any) -> Any:
     """Parse a field of our own CSV files: empty, a boolean, a number or a name."""
+    if not isinstance(text, str):
+        return None  # a line with fewer or more fields than the header
     if text in ("", "True", "False"):
         return {"": None, "True": True, "False": False}[text]
     for kind in (int, float):

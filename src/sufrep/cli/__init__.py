@@ -51,7 +51,7 @@ def _end(text: str, code: int) -> NoReturn:
 
 
 def _explanation(error: BaseException) -> str:
-    """What the user is told about an error: what happened, and what to do."""
+    """The message of an error: what happened, and what to do."""
     if isinstance(error, SufrepError):
         return f"sufrep: {error}"
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
@@ -65,6 +65,9 @@ def _explanation(error: BaseException) -> str:
             "sufrep: There is not enough memory for this table.\n"
             "Hint: use fewer columns (--drop) or rows, or `sufrep compare --sample 100000`."
         )
+    if isinstance(error, OSError) and error.strerror and error.filename is None:
+        # Without a file it is a stream, such as results that go to a full disk. That is not a bug.
+        return f"sufrep: Cannot write the results: {error.strerror}.\nHint: check where the output goes."
     lines = str(error).strip().splitlines()
     what = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     command = shlex.join(["sufrep", "--debug", *(given for given in sys.argv[1:] if given != "--debug")])
@@ -79,7 +82,7 @@ def make_app() -> typer.Typer:
     import typer
 
     from sufrep.cli import _compare, _describe, _encode, _paper
-    from sufrep.cli._arguments import Commands, SeveralValues, global_options
+    from sufrep.cli._arguments import Command, Commands, global_options
 
     app = typer.Typer(
         name="sufrep",
@@ -89,10 +92,10 @@ def make_app() -> typer.Typer:
         cls=Commands,
     )
     app.callback()(global_options)
-    app.command(cls=SeveralValues)(_compare.compare)
-    app.command(cls=SeveralValues)(_encode.encode)
-    app.command(cls=SeveralValues)(_encode.apply)
-    app.command()(_describe.describe)
-    app.command()(_compare.demo)
+    app.command(cls=Command)(_compare.compare)
+    app.command(cls=Command)(_encode.encode)
+    app.command(cls=Command)(_encode.apply)
+    app.command(cls=Command)(_describe.describe)
+    app.command(cls=Command)(_compare.demo)
     app.add_typer(_paper.app, name="paper")
     return app

@@ -9,14 +9,14 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from sufrep.cli import EXIT_FAILED
-from sufrep.errors import UNSAFE, InvalidParameterError, SufrepError, shown
+from sufrep.errors import UNSAFE, FileEndingError, InvalidParameterError, SufrepError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ class ColumnRoles:
 
     def used(self) -> list[str]:
         """Every column that is named and not dropped."""
-        return [*self.group, *([self.target] if self.target else []), *self.covariates]
+        return [*self.group, *([] if self.target is None else [self.target]), *self.covariates]
 
     def _check(self) -> None:
         named = {"--group": self.group, "--covariates": self.covariates, "--drop": self.drop}
@@ -147,7 +147,7 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Output], *, force: b
     unless ``force`` allows it.
     """
     from sufrep._atomic import check_path
-    from sufrep._files import KINDS, is_replaceable, table_kind
+    from sufrep._files import KINDS, is_replaceable
 
     seen: list[tuple[str, Path]] = []
     for option, path, _ in outputs:
@@ -164,11 +164,21 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Output], *, force: b
     for option, path, kind in outputs:
         if path is None:
             continue
-        written = table_kind(path) if kind == "table" else kind
+        written = _table_kind(option, path) if kind == "table" else kind
         check_path(path)
         if not force and not is_replaceable(path, written):
             what = f"{str(path)!r} exists and is not {KINDS[written]}; name another file, or replace it"
             raise usage_error(f"{what} with --force.", option)
+
+
+def _table_kind(option: str, path: Path) -> str:
+    """The kind of table that an option asks for; its ending is a part of the option's value."""
+    from sufrep._files import table_kind
+
+    try:
+        return table_kind(path)
+    except FileEndingError as error:
+        raise usage_error(str(error).partition("\n")[0], option) from error
 
 
 def _is_same_file(path: Path, other: Path) -> bool:
@@ -259,9 +269,20 @@ def usage_error(text: str, option: str) -> typer.BadParameter:
     return typer.BadParameter(text, param_hint=option)
 
 
+def _print_version(asked: bool) -> None:
+    from sufrep import __version__
+
+    if asked:
+        typer.echo(f"sufrep {__version__}")
+        raise typer.Exit
+
+
 def global_options(
     _debug: Annotated[
         bool, typer.Option("--debug", help="Print the traceback of an error, for a report of a bug.")
+    ] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Short, sufficient vectors for columns with many categories."""
@@ -313,7 +334,7 @@ class Spelling:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Let errors speak of options: wrong values become usage errors, other errors a message."""
+        """Let errors speak of options: wrong values become usage errors."""
         try:
             yield
         except SufrepError as error:
@@ -321,8 +342,7 @@ class Spelling:
                 option = self.options.get(error.parameter, self.others)
                 if option:
                     raise usage_error(f"{error.value!r} is not {error.expected}.", option) from error
-            message(self.text(str(error)))
-            raise typer.Exit(EXIT_FAILED) from error
+            raise SufrepError(self.text(str(error))) from error
 
     def text(self, text: str) -> str:
         """A text in which options take the place of parameters.
@@ -359,15 +379,17 @@ _PARAMETER = re.compile(
 # Options with several values
 
 
-class SeveralValues(TyperCommand):
-    """A command whose repeatable options may be followed by many values.
+class Command(TyperCommand):
+    """A command whose repeatable options may be followed by many values, and the others by exactly one.
 
     ``--latent 2 10`` becomes ``--latent 2 --latent 10``, the only form that click accepts. Positional
     arguments come before such options, or after options of one value; ``--`` ends a list of values too.
+    The name of an option is not a value: click would let ``--save --force`` write a file called ``--force``.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with the name of the option repeated before each of its values."""
+        self._check_values(ctx, args)
         repeatable = {
             name for option in self.params if getattr(option, "multiple", False) for name in option.opts
         }
@@ -380,6 +402,15 @@ class SeveralValues(TyperCommand):
             if is_argument and not error.message and may_be_a_value:
                 error.message = "It comes before options that take several values."
             raise
+
+    def _check_values(self, ctx: Any, args: list[str]) -> None:
+        """Raise if the name of an option stands in the place of a value."""
+        options = [option for option in self.get_params(ctx) if option.param_type_name == "option"]
+        names = {name for option in options for name in option.opts}
+        flags = {name for option in options if getattr(option, "is_flag", False) for name in option.opts}
+        for name, following in pairwise(takewhile("--".__ne__, args)):
+            if name in names - flags and following in names:
+                raise usage_error(f"a value is missing before {following}.", name)
 
 
 def repeat_names(args: list[str], repeatable: set[str]) -> list[str]:

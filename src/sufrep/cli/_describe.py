@@ -10,7 +10,7 @@ import typer
 
 from sufrep.cli._arguments import print_json, print_result
 from sufrep.cli._encode import EncoderArgument, read_encoder
-from sufrep.errors import listed
+from sufrep.errors import listed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def describe(
     if as_json:
         print_json(description(fitted), indent=2)
     else:
-        print_result("\n".join(line.replace("\n", r"\n") for line in _lines(description(fitted))))
+        print_result("\n".join(map(_one_line, _lines(description(fitted)))))
 
 
 def description(encoder: GroupEncoder) -> dict[str, Any]:
@@ -153,8 +153,8 @@ def _report_lines(described: dict[str, Any]) -> list[str]:
 
 
 def _level_lines(group: dict[str, Any]) -> list[str]:
-    shown, first = group["columns"][:_COLUMNS], group["first_levels"]
-    more = len(group["columns"]) - len(shown)
+    columns, first = group["columns"][:_COLUMNS], group["first_levels"]
+    more = len(group["columns"]) - len(columns)
     rows = [
         (
             "(null)" if entry["level"] is None else str(entry["level"]),
@@ -164,8 +164,8 @@ def _level_lines(group: dict[str, Any]) -> list[str]:
         for entry in first
     ]
     title = f"{group['name']}: {len(first)} of {group['n_levels']:,} level(s)"
-    title += f", {len(shown)} of {len(group['columns']):,} columns" if more else ""
-    return [title, *_aligned((group["name"], "rows", *shown), rows)]
+    title += f", {len(columns)} of {len(group['columns']):,} columns" if more else ""
+    return [title, *_aligned((group["name"], "rows", *columns), rows)]
 
 
 def _shown(value: float | None, digits: int) -> str:
@@ -178,8 +178,14 @@ def _counted(value: float | None) -> str:
 
 
 def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (header, *rows)
-    ]
+    """Lines of a table in columns, which escapes and wide characters do not shift."""
+    from rich.cells import cell_len, set_cell_size
+
+    table = [list(map(_one_line, row)) for row in (header, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    return ["  " + "  ".join(map(set_cell_size, row, widths)).rstrip() for row in table]
+
+
+def _one_line(text: str) -> str:
+    """A text as it is printed, in one line."""
+    return shown(text).replace("\n", r"\n")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import ENCODERS
+from sufrep._names import ENCODERS, TARGET_METHODS
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
@@ -148,6 +148,9 @@ def encode(
     roles = ColumnRoles.from_options(group, target, covariates, drop)
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
+    further = parse_parameters(param)
+    if method in TARGET_METHODS and target is None:
+        raise _target_needed(method)
     from sufrep._files import open_table, table_files, write_table
 
     outputs = [Output("--out", out, "table"), Output("--save", save, "encoder")]
@@ -157,8 +160,7 @@ def encode(
         "missing": missing.value,
         "min_frequency": _count(min_frequency),
     }
-    parameters |= parse_parameters(param)
-    encoder = build_encoder(method, roles, parameters, seed)
+    encoder = build_encoder(method, roles, parameters | further, seed)
     with progress("encode") as report:
         report(0, 3, "")
         source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
@@ -212,8 +214,12 @@ def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], s
         wrong = [option for name, option in _OPTIONS.items() if f"{name!r} parameter" in str(error)]
         raise usage_error(str(error), wrong[0] if wrong else "--param") from error
     if encoder.__sklearn_tags__().target_tags.required and roles.target is None:
-        raise usage_error(f"{method} learns from the target; name its column.", "--target")
+        raise _target_needed(f"{method} with these parameters")
     return encoder
+
+
+def _target_needed(what: str) -> typer.BadParameter:
+    return usage_error(f"{what} learns from the target; name its column.", "--target")
 
 
 def parse_parameters(given: list[str]) -> dict[str, Any]:
@@ -252,8 +258,8 @@ def _count(number: float | None) -> int | float | None:
 
 def encode_rows(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, where: str) -> pl.DataFrame:
     """Fit the encoder; return the rows with the new columns after the others."""
-    X = rows.drop(roles.target) if roles.target else rows
-    y = rows[roles.target] if roles.target else None
+    X = rows if roles.target is None else rows.drop(roles.target)
+    y = None if roles.target is None else rows[roles.target]
     encoded = encoder.set_output(transform="polars").fit_transform(X, y)
     return with_new_columns(rows, encoded[:, len(encoder.layout_.kept) :], where)
 

@@ -24,10 +24,10 @@ from sufrep._paper.names import (
     TRIAL_METHODS,
 )
 from sufrep.cli._arguments import (
+    Command,
     ForceOption,
     JobsOption,
     Output,
-    SeveralValues,
     Spelling,
     check_outputs,
     known_names,
@@ -81,6 +81,7 @@ _SPELLING = Spelling(
 StoreOption = Annotated[
     Path, typer.Option("--store", help="Folder of the results; created if it does not exist.")
 ]
+SourceOption = Annotated[Path, typer.Option("--store", help="Folder of the results.")]
 ModelsOption = Annotated[
     list[str],
     typer.Option(
@@ -127,7 +128,7 @@ BugOption = Annotated[
 ]
 
 
-@app.command(cls=SeveralValues)
+@app.command(cls=Command)
 @_SPELLING.errors()
 def simulations(
     setups: Annotated[
@@ -174,7 +175,7 @@ def simulations(
     _run(plan, store, jobs, backend, scheduler)
 
 
-@app.command(cls=SeveralValues)
+@app.command(cls=Command)
 @_SPELLING.errors()
 def empirical(
     data_dir: DataDirOption = None,
@@ -208,7 +209,7 @@ def empirical(
     _run(plan, store, jobs, backend, scheduler)
 
 
-@app.command(cls=SeveralValues)
+@app.command(cls=Command)
 @_SPELLING.errors()
 def benchmark(
     data_dir: DataDirOption = None,
@@ -238,10 +239,10 @@ def benchmark(
     _run(plan, store, jobs, Backend.loky, None)
 
 
-@app.command(cls=SeveralValues)
+@app.command(cls=Command)
 @_SPELLING.errors()
 def figures(
-    store: StoreOption = DEFAULT_STORE,
+    store: SourceOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path("paper_figures"),
     methods: Annotated[
         list[str] | None,
@@ -271,9 +272,9 @@ def figures(
         print_result(str(path))
 
 
-@app.command()
+@app.command(cls=Command)
 def tables(
-    store: StoreOption = DEFAULT_STORE,
+    store: SourceOption = DEFAULT_STORE,
     style: Annotated[Style, typer.Option("--format", help="Format of the tables.")] = Style.text,
     out: Annotated[Path | None, output_option("--out", "A file; by default they are printed.")] = None,
     force: ForceOption = False,
@@ -295,9 +296,9 @@ def tables(
         print_result(str(out), [out])
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
-    store: StoreOption = DEFAULT_STORE,
+    store: SourceOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", help="Folder for the CSV files.")] = Path("paper_csv"),
     force: ForceOption = False,
 ) -> None:

@@ -371,8 +371,10 @@ def read_covariates(table: Table, layout: Layout) -> tuple[tuple[Covariate, ...]
             Covariate(position, null=True) if level is None else Covariate(position, level_label(level))
             for level in factor.levels
         ]
-        if len(set(indicators)) < len(indicators):
-            raise ClashingNamesError([indicator.name(layout.names) for indicator in indicators])
+        twice = [indicator for indicator, times in Counter(indicators).items() if times > 1]
+        if twice:
+            hint = f"the column {layout.names[position]!r} holds numbers and text; convert all of it to text."
+            raise ClashingNamesError([indicator.name(layout.names) for indicator in twice], hint)
         for code in sorted(range(len(indicators)), key=lambda code: indicator_order(indicators[code])):
             found.append(indicators[code])
             columns.append(factor.codes == code)

@@ -56,8 +56,8 @@ class LatentStateEncoder(GroupEncoder):
     separate states with different targets. The posterior in the output still leaves out the row's target,
     and ``fit_transform`` cross-fits: what a row gets is learnt without its fold. The number of states is
     chosen once, with the target in the likelihood, and the states of each fold are put in the order in which
-    their shares agree best, over all levels, with those of the mixture of all rows. That order is all that a
-    row's own target can change.
+    their shares agree best, over all levels, with those of the mixture of all rows. That number and that
+    order are all that a row's own target can change.
 
     Parameters
     ----------
@@ -260,7 +260,9 @@ class LatentStateEncoder(GroupEncoder):
         """The number of states, and the scores of those that were tried."""
         if not isinstance(self.n_states, str):
             return self.n_states, {}
-        rows = rows.take(_some_levels(rows, self.random_state)).canonical()
+        rows = rows.canonical()
+        if len(rows.codes) > _MOST_CHOICE_ROWS:
+            rows = rows.take(_rows_of_some_levels(rows, self.random_state)).canonical()
         n_folds = int(self.cv) if isinstance(self.cv, Integral) else _DEFAULT_FOLDS
         folds = level_folds(rows.codes, n_folds, self.random_state)
         splits = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in range(n_folds)]
@@ -275,10 +277,8 @@ class LatentStateEncoder(GroupEncoder):
         )
 
 
-def _some_levels(rows: MixtureRows, seed: int) -> Codes:
+def _rows_of_some_levels(rows: MixtureRows, seed: int) -> Codes:
     """Rows of as many whole levels as add up to about `_MOST_CHOICE_ROWS`; parts of levels say less."""
-    if len(rows.codes) <= _MOST_CHOICE_ROWS:
-        return np.arange(len(rows.codes))
     counts = np.bincount(rows.codes, minlength=rows.n_levels)
     order = np.random.default_rng(seed).permutation(rows.n_levels)
     chosen = order[: max(1, np.searchsorted(np.cumsum(counts[order]), _MOST_CHOICE_ROWS))]

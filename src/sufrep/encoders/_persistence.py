@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import itertools
 import warnings
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,7 +223,7 @@ def _check_report(encoder: Any) -> None:
 
 
 def _all_are(kind: type, values: Any) -> bool:
-    return is_dataclass(kind) and all(type(value) is kind for value in values)
+    return all(type(value) is kind for value in values)
 
 
 def _encode_two_rows(encoder: Any, layout: Layout) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import date, timedelta
 from decimal import Decimal
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # Integers with more distinct values than this are continuous, not classes.
 MOST_CLASSES = 20
+_TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +114,11 @@ def read_target(y: Any, target_type: str) -> Target:
     factor = _classes(values)
     check_classes(kind, len(factor.levels))
     found = [Covariate(None, _class_label(level)) for level in factor.levels]
+    if len(set(found)) < len(found):
+        raise TargetError(
+            "Several classes of y have the same name, such as the number 1 and the text '1'.",
+            "convert all classes to text, or all to numbers.",
+        )
     order = sorted(range(len(found)), key=lambda code: indicator_order(found[code]))
     return Target(
         kind, [found[code] for code in order], [factor.codes == code for code in order], np.asarray(y)
@@ -120,10 +127,18 @@ def read_target(y: Any, target_type: str) -> Target:
 
 def _array(y: Any) -> Array:
     """Return the target as an array (n,), of numbers if it holds nothing else."""
-    values: Array = column_or_1d(np.asarray(y))
-    if values.dtype.kind in "mM":
+    try:
+        values: Array = column_or_1d(np.asarray(y))
+    except ValueError as error:
         raise TargetError(
-            f"y holds {values.dtype} values.", "convert times to numbers, for instance to days."
+            f"y is not one column of values: {error}", "give one value for each row."
+        ) from error
+    # Times with a zone are objects; numpy has no type for them.
+    kinds = set(map(type, values)) if values.dtype == object else {values.dtype.type}
+    times = [kind for kind in kinds if issubclass(kind, _TIMES)]
+    if times:
+        raise TargetError(
+            f"y holds {times[0].__name__} values.", "convert times to numbers, for instance to days."
         )
     if values.dtype == object and all(_is_number(value) for value in values.tolist()):
         values = np.array([number_or_nan(value) for value in values.tolist()], dtype=np.float64)

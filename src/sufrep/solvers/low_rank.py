@@ -83,12 +83,6 @@ def column_signs(matrix: Floats) -> Floats:
     return np.where(matrix[largest, np.arange(matrix.shape[1])] < 0, -1.0, 1.0)
 
 
-def nearest_rotation(matrix: Floats) -> Floats:
-    """Orthonormal A that maximises tr AᵀM for a matrix M of the same shape (orthogonal Procrustes)."""
-    left, _, right_t = np.linalg.svd(matrix, full_matrices=False)
-    return np.asarray(left @ right_t)
-
-
 def n_components_above_noise(mean: Floats, weight: Floats, within_covariance: Floats) -> int:
     """Number of components of the level means that are significantly above their noise.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sufrep.solvers.low_rank import column_signs, nearest_rotation
+from sufrep.solvers.low_rank import column_signs
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
@@ -181,7 +181,7 @@ def _alternate(criterion: _Criterion, rotation: Floats, loadings: Floats) -> _Po
             loadings + descent / criterion.curvature, criterion.penalty / (2 * criterion.curvature)
         )
     fitted = criterion.gram @ loadings
-    return _point(criterion, nearest_rotation(fitted + _ANCHOR * rotation), loadings, fitted)
+    return _point(criterion, _nearest_rotation(fitted + _ANCHOR * rotation), loadings, fitted)
 
 
 def _soft_threshold(matrix: Floats, threshold: float) -> Floats:
@@ -217,7 +217,7 @@ class _Proposals:
         """Rotation and loadings of the boldest remaining proposal."""
         self._taken = self._remaining.pop()
         rotation, loadings = np.vsplit(self._taken, 2)
-        return rotation if self.exhausted else nearest_rotation(rotation), loadings
+        return rotation if self.exhausted else _nearest_rotation(rotation), loadings
 
     def renew(self, before: _Point, after: _Point) -> None:
         """Make new proposals after the step from the last one taken was accepted."""
@@ -282,3 +282,9 @@ def _point(
         + criterion.penalty * np.abs(loadings).sum()
     )
     return _Point(rotation, loadings, float(value))
+
+
+def _nearest_rotation(matrix: Floats) -> Floats:
+    """Orthonormal A that maximises tr AᵀM for a matrix M of the same shape (orthogonal Procrustes)."""
+    left, _, right_t = np.linalg.svd(matrix, full_matrices=False)
+    return np.asarray(left @ right_t)

@@ -1,0 +1,1 @@
+"""The harness that looks for the next defect: ``python -m fuzz --help``."""
