@@ -33,7 +33,9 @@ def assert_same(first, second):
 
 
 def test_every_column_without_another_role_is_a_covariate(patients):
-    data = read(patients.assign(region=1.0, p=0.5, n=2.0), cluster="region", propensity="p", sample_weight="n")
+    data = read(
+        patients.assign(region=1.0, p=0.5, n=2.0), cluster="region", propensity="p", sample_weight="n"
+    )
     assert data.names == ("age", "weight")
     assert set(data.weights) == {2.0}
     assert set(data.propensity) == {0.5}
@@ -210,7 +212,9 @@ def test_groups_without_both_arms_are_dropped_and_named(patients):
 
 def test_a_treatment_that_is_constant_in_every_group_cannot_be_controlled_for(patients):
     constant = patients.assign(treated=patients["hospital"].str[1:].astype(int) % 2)
-    with pytest.raises(EffectDataError, match=r"(?s)in all 40 groups.*cannot be controlled for.*Hint.*\('X',\)"):
+    with pytest.raises(
+        EffectDataError, match=r"(?s)in all 40 groups.*cannot be controlled for.*Hint.*\('X',\)"
+    ):
         overlapping_groups(read(constant))
 
 

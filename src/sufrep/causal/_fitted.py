@@ -144,6 +144,8 @@ class FittedEffect:
 
     def effect(self, estimand: Estimand) -> EffectEstimate:
         """The effect, medians over repeats."""
+        for rows in self.repeats:
+            _check_propensities(rows.nuisances.propensity, estimand)
         result = combine_repeats([rows.solve(estimand) for rows in self.repeats])
         untreated, treated = np.median([rows.effective_sizes(estimand) for rows in self.repeats], axis=0)
         n_trimmed = int(np.median([(~rows.keep).sum() for rows in self.repeats]))
@@ -199,6 +201,15 @@ class FittedEffect:
         if estimand == "ATT" and not n_treated:
             return f"{found} The ATT is unchanged, because none of their rows is treated."
         return f"{found} The effect speaks of the other groups."
+
+
+def _check_propensities(propensity: Floats, estimand: Estimand) -> None:
+    sure = int(((propensity <= 0) | (propensity >= 1)).sum())
+    if sure and estimand != "ATO":
+        raise EffectDataError(
+            f"The propensities of {sure} row(s) are 0 or 1, and the {estimand} divides by them.",
+            "bound them with clip, leave these rows out with trim, or estimate the ATO.",
+        )
 
 
 def row_weights(groups: Codes, weights: Floats, weighting: Literal["row", "group"]) -> Floats:

@@ -36,7 +36,9 @@ def default_models(random_state: int) -> tuple[Any, Any]:
 
 
 def accepts_nulls(model: Any) -> bool:
-    """Whether a model takes NaN in its features."""
+    """Whether a model takes NaN in its features; a pipeline, if all of its steps do."""
+    if isinstance(model, Pipeline):
+        return all(accepts_nulls(step) for _, step in model.steps if step not in (None, "passthrough"))
     return bool(get_tags(model).input_tags.allow_nan)
 
 
