@@ -140,7 +140,7 @@ def test_the_outcome_is_not_the_treatment(patients):
 
 @pytest.mark.parametrize("copy", [lambda w: w, lambda w: 1 - w, lambda w: 2.5 * w + 1, lambda w: w.map(str)])
 def test_a_covariate_is_not_the_treatment(patients, copy):
-    with pytest.raises(EffectDataError, match="Covariate 'same.*' is the treatment itself"):
+    with pytest.raises(EffectDataError, match=r"Covariate 'same.*' is the treatment itself"):
         read(patients.assign(same=copy(patients["treated"])))
 
 
