@@ -128,6 +128,12 @@ def read_effect_data(
         )
     w, label = _binary(values["treatment"], treated)
     y = _numbers(values["outcome"], "outcome")
+    if _repeats(y, w):
+        raise EffectDataError(
+            "The outcome is the treatment itself: it has one value for treated rows, and another for the "
+            "others.",
+            "name the column that holds the outcome.",
+        )
     matrix, names = _covariates(table, covariates, taken)
     _check_covariates(matrix, names, w)
     codes, found = number_by_appearance(groups.codes)
@@ -286,15 +292,17 @@ def _covariates(
                 "turn it into numbers, as sufrep.ToNumbers does, or name the covariates to control for.",
             )
         factor = table.factorize(position)
-        if len(factor.levels) > MOST_SHARES:
+        # In order of appearance: names, and the order of categories, do not decide which level comes first.
+        codes, found = number_by_appearance(factor.codes)
+        n_levels = int((found >= 0).sum())
+        if n_levels > MOST_SHARES:
             raise EffectDataError(
-                f"Column {name!r} is text with {len(factor.levels)} levels, and no group.",
+                f"Column {name!r} is text with {n_levels} levels, and no group.",
                 f"make it the group, or name the columns to control for in covariates; text with at most "
                 f"{MOST_SHARES} levels becomes indicators.",
             )
-        levels = [*range(len(factor.levels)), *([-1] if (factor.codes < 0).any() else [])]
-        for code in levels[1:]:
-            columns.append((factor.codes == code).astype(np.float64))
+        for number, code in list(enumerate(found))[1:]:
+            columns.append((codes == number).astype(np.float64))
             names.append(f"{name} is null" if code < 0 else f"{name}={level_label(factor.levels[code])}")
     matrix = np.column_stack(columns) if columns else np.empty((table.n_rows, 0))
     return matrix, tuple(names)
@@ -306,11 +314,23 @@ def _check_covariates(matrix: Floats, names: Sequence[str], treatment: Floats) -
             raise EffectDataError(
                 f"Covariate {name!r} is infinite in {int(np.isinf(column).sum())} row(s).", "drop these rows."
             )
-        if np.array_equal(column, treatment) or np.array_equal(column, 1 - treatment):
+        if _repeats(column, treatment):
             raise EffectDataError(
-                f"Covariate {name!r} is the treatment itself.",
+                f"Covariate {name!r} is the treatment itself: it has one value for treated rows, and another "
+                "for the others.",
                 "name the columns to control for in covariates.",
             )
+        if _repeats(np.isnan(column).astype(np.float64), treatment):
+            raise EffectDataError(
+                f"Covariate {name!r} is null for all rows of one arm, and for no other.",
+                "name the columns to control for in covariates.",
+            )
+
+
+def _repeats(column: Floats, treatment: Floats) -> bool:
+    """Whether a column has one value in all treated rows, and another in all untreated rows."""
+    first, other = column[treatment == 0], column[treatment == 1]
+    return bool((first == first[0]).all() and (other == other[0]).all() and first[0] != other[0])
 
 
 def _clusters(

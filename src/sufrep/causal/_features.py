@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from sufrep.causal._data import EffectData
 
 
+# Differences of this size, relative to the values, are rounding errors.
+_ROUNDING = 1e-12
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
     """Columns with their names.
@@ -39,7 +43,7 @@ class Features:
 
 
 def build_features(
-    data: EffectData, *, encoder: Any, statistics: Sequence[str], products: bool, fill_nulls: bool
+    data: EffectData, *, encoder: Any, statistics: Sequence[str], products: bool, without_nulls: bool
 ) -> Features:
     """Covariates, and the statistics of each row's group, which the row itself is part of.
 
@@ -60,9 +64,9 @@ def build_features(
         blocks.append((_spread(data, product), [f"mean of treatment * {name}" for name in chosen]))
     covariates, names = data.covariates, list(data.names)
     filled: tuple[str, ...] = ()
-    if fill_nulls:
-        covariates, names, filled = _fill(covariates, data.names)
-        blocks = [_fill(values, labels)[:2] for values, labels in blocks]
+    if without_nulls:
+        covariates, names, filled = fill_nulls(covariates, data.names)
+        blocks = [fill_nulls(values, labels)[:2] for values, labels in blocks]
     n_covariates = covariates.shape[1]
     group_values = np.column_stack([np.empty((len(data.rows), 0)), *(values for values, _ in blocks)])
     group_names = [name for _, labels in blocks for name in labels]
@@ -119,19 +123,23 @@ def _with_group(encoder: Any, position: int) -> Any:
 
 
 def _spread(data: EffectData, columns: Floats) -> Floats:
-    """The mean of columns in each row's group."""
-    return data.group_means(columns)[data.groups]
+    """The mean of columns in each row's group; (n, k)."""
+    means = data.group_means(columns)
+    # A covariate that was centred within groups has means that are rounding errors, not statistics.
+    scale = np.nanmax(np.abs(columns), axis=0, initial=0.0)
+    means[np.abs(means) <= _ROUNDING * scale] = 0.0
+    return np.asarray(means[data.groups])
 
 
 def _is_constant_in_groups(data: EffectData, columns: Floats) -> Any:
     """Whether each column is the same for all rows of a group; (k,)."""
     mean = _spread(data, columns)
     scale = np.nanmax(np.abs(columns), axis=0, initial=0.0)
-    same = np.abs(columns - mean) <= 1e-12 * np.maximum(scale, 1e-300)
+    same = np.abs(columns - mean) <= _ROUNDING * np.maximum(scale, 1e-300)
     return (same | np.isnan(columns)).all(axis=0)
 
 
-def _fill(columns: Floats, names: Sequence[str]) -> tuple[Floats, list[str], tuple[str, ...]]:
+def fill_nulls(columns: Floats, names: Sequence[str]) -> tuple[Floats, list[str], tuple[str, ...]]:
     """Columns with the median in place of nulls, an indicator for each that has any, and which these are."""
     null = np.isnan(columns)
     some = [j for j in range(columns.shape[1]) if null[:, j].any()]
@@ -152,9 +160,9 @@ def _distinct(covariates: Floats, values: Floats, names: Sequence[str]) -> tuple
     known = list(covariates.T)
     for j, column in enumerate(values.T):
         size = np.nanmax(np.abs(column), initial=0.0)
-        if np.nanmax(column, initial=-np.inf) - np.nanmin(column, initial=np.inf) <= 1e-12 * size:
+        if np.nanmax(column, initial=-np.inf) - np.nanmin(column, initial=np.inf) <= _ROUNDING * size:
             continue
-        if any(np.allclose(column, other, rtol=0, atol=1e-12 * size, equal_nan=True) for other in known):
+        if any(np.allclose(column, other, rtol=0, atol=_ROUNDING * size, equal_nan=True) for other in known):
             continue
         kept.append(j)
         known.append(column)

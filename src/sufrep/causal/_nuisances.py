@@ -36,7 +36,9 @@ def default_models(random_state: int) -> tuple[Any, Any]:
 
 
 def accepts_nulls(model: Any) -> bool:
-    """Whether a model takes NaN in its features."""
+    """Whether a model takes NaN in its features; a pipeline, if all of its steps do."""
+    if isinstance(model, Pipeline):
+        return all(accepts_nulls(step) for _, step in model.steps if step not in (None, "passthrough"))
     return bool(get_tags(model).input_tags.allow_nan)
 
 
@@ -89,6 +91,12 @@ def cross_fit(
         One map for all rows, fitted to the predicted propensities.
     n_jobs : int or None
     """
+    if is_classifier(outcome_model) and not np.isin(data.outcome, (0, 1)).all():
+        raise EffectDataError(
+            f"The outcome model {type(outcome_model).__name__} is a classifier, and the outcome has values "
+            "other than 0 and 1.",
+            "choose a regressor.",
+        )
     weights = None if (data.weights == 1).all() else data.weights
     tasks = [(repeat, fold) for repeat, assigned in enumerate(folds) for fold in np.unique(assigned)]
     for repeat, fold in tasks:
@@ -150,6 +158,10 @@ def _predict_fold(
         rows = train[treatment[train] == arm]
         by_class = is_classifier(outcome_model)
         target = outcome.astype(np.intp) if by_class else outcome
+        if by_class and (target[rows] == target[rows[0]]).all():
+            # Many classifiers refuse rows of one class.
+            found[1 + arm] = target[rows[0]]
+            continue
         model = _fit(outcome_model, features, target, weights, rows)
         found[1 + arm] = _probability(model, features[test]) if by_class else model.predict(features[test])
     return found
@@ -171,11 +183,8 @@ def _fit(model: Any, features: Floats, target: Any, weights: Floats | None, rows
 
 
 def _probability(model: Any, features: Floats) -> Floats:
-    """Probability of class 1, which training rows may not have had."""
-    classes = list(model.classes_)
-    if 1 not in classes:
-        return np.zeros(len(features))
-    return np.asarray(model.predict_proba(features)[:, classes.index(1)])
+    """Probability of class 1, the second of 0 and 1."""
+    return np.asarray(model.predict_proba(features)[:, 1])
 
 
 def _calibrated(propensity: Floats, treatment: Floats, weights: Floats, kind: str) -> Floats:

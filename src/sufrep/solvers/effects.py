@@ -36,7 +36,7 @@ class Nuisances:
     untreated: Floats
     treated: Floats
 
-    def take(self, rows: Codes | Mask) -> Nuisances:
+    def take(self, rows: Codes | Mask | slice) -> Nuisances:
         """Those of some rows."""
         return Nuisances(self.propensity[rows], self.untreated[rows], self.treated[rows])
 
@@ -126,9 +126,11 @@ def solve_scores(scores: Scores, weights: Floats, clusters: Codes | None) -> Est
     Estimate
         θ = Σωψ_b / Σωψ_a. With u = ω(ψ_b − θψ_a) and G clusters, the variance is
         G/(G − 1) Σ_g (Σ_{i∈g} u_i)² / (Σωψ_a)², with G − 1 degrees of freedom; rows without clusters are
-        their own clusters, and the normal distribution applies.
+        their own clusters, and the normal distribution applies. NaN if Σωψ_a is 0.
     """
     total = float((weights * scores.slope).sum())
+    if total == 0:
+        return Estimate(math.nan, math.nan)
     value = float((weights * scores.constant).sum()) / total
     sums = _cluster_sums((weights * (scores.constant - value * scores.slope))[:, None], clusters)[:, 0]
     error = math.sqrt(_small_sample(len(sums)) * float((sums**2).sum())) / abs(total)
@@ -151,11 +153,14 @@ def project(values: Floats, columns: Floats, weights: Floats, clusters: Codes | 
     """
     root = np.sqrt(weights)
     weighted = columns * root[:, None]
-    inverse = np.linalg.pinv(weighted.T @ weighted, hermitian=True)
-    coefficients = inverse @ (weighted.T @ (values * root))
+    # Columns of the same length: the units of a covariate then do not decide what counts as spanned.
+    length = np.linalg.norm(weighted, axis=0)
+    length[length == 0] = 1.0
+    inverse = np.linalg.pinv(weighted / length) / length[:, None]
+    coefficients = inverse @ (values * root)
     residual = values - columns @ coefficients
-    sums = _cluster_sums(columns * (weights * residual)[:, None], clusters)
-    variance = _small_sample(len(sums)) * inverse @ (sums.T @ sums) @ inverse
+    sums = _cluster_sums(inverse.T * (root * residual)[:, None], clusters)
+    variance = _small_sample(len(sums)) * (sums.T @ sums)
     dof = math.inf if clusters is None else len(sums) - 1
     return [
         Estimate(float(value), math.sqrt(max(float(square), 0.0)), dof)
@@ -179,6 +184,11 @@ def linear_fixed_effect(
     total = np.bincount(groups, weights)
     means = np.column_stack([np.bincount(groups, weights * column) / total for column in whole.T])
     within = whole - means[groups]
+    # What is left of a column that is constant within groups is rounding errors.
+    left = np.abs(within).max(axis=0) > 1e-12 * np.abs(whole).max(axis=0)
+    within[:, ~left] = 0.0
+    if not left[1]:
+        return Estimate(math.nan, math.nan)
     return project(within[:, 0], within[:, 1:], weights, clusters)[0]
 
 
