@@ -16,6 +16,9 @@ from sufrep._paper.names import (
     BENCHMARK_METHODS,
     BENCHMARK_MODELS,
     DRAWN_METHODS,
+    EFFECT_ARMS,
+    EFFECT_METHODS,
+    EFFECT_MODELS,
     PAPER_DATASETS,
     PAPER_METHODS,
     PAPER_MODELS,
@@ -64,6 +67,7 @@ DEFAULT_STORE = Path("paper_results")
 # The parameters of plans, settings and data sets.
 _SPELLING = Spelling(
     {
+        "arms": "--arms",
         "data_dir": "--data-dir",
         "datasets": "--datasets",
         "levels_per_latent": "--levels",
@@ -237,6 +241,59 @@ def benchmark(
         settings=Settings(data_dir=str(data_dir) if data_dir else None, n_folds=5),
     )
     _run(plan, store, jobs, Backend.loky, None)
+
+
+@app.command(cls=Command)
+@_SPELLING.errors()
+def causal(
+    arms: Annotated[
+        list[str],
+        typer.Option(
+            "--arms", callback=known_names(EFFECT_ARMS), help="Kinds of samples; several may follow."
+        ),
+    ] = [*EFFECT_ARMS],
+    models: Annotated[
+        list[str],
+        typer.Option(
+            "--models",
+            callback=known_names(EFFECT_MODELS),
+            help="linear (and logistic) or boosting; several may follow.",
+        ),
+    ] = ["linear"],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods",
+            callback=known_names(EFFECT_METHODS),
+            help="How the group is controlled for; means_w is the default of AIPW, and true_psi the best that "
+            "could be done; several may follow. By default all.",
+        ),
+    ] = None,
+    seeds: SeedsOption = 100,
+    first_seed: FirstSeedOption = 0,
+    n: Annotated[
+        int | None, typer.Option("--n", min=100, help="Rows of a sample; by default those of the arm.")
+    ] = None,
+    jobs: JobsOption = 2,
+    backend: BackendOption = Backend.loky,
+    scheduler: SchedulerOption = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Estimate treatment effects where a group confounds, on simulated samples.
+
+    Example: sufrep paper causal --arms main uneven --methods true_psi nothing means_w --seeds 20
+    """
+    _check_scheduler(backend, scheduler)
+    from sufrep._paper.plan import EffectPlan
+
+    plan = EffectPlan(
+        arms=tuple(arms),
+        models=tuple(models),
+        methods=tuple(methods or EFFECT_METHODS),
+        seeds=range(first_seed, first_seed + seeds),
+        n=n,
+    )
+    _run(plan, store, jobs, backend, scheduler)
 
 
 @app.command(cls=Command)
