@@ -120,9 +120,7 @@ def _models(name: str) -> tuple[Any, Any]:
 
 def _fixed_effects(sample: EffectSample) -> EffectResult:
     ones = np.ones(len(sample.group))
-    found = linear_fixed_effect(
-        sample.treatment, sample.outcome, sample.X, sample.group, ones, sample.group
-    )
+    found = linear_fixed_effect(sample.treatment, sample.outcome, sample.X, sample.group, ones, sample.group)
     return EffectResult(found.value, found.std_error, *found.interval(), _POPULATION_EFFECT, 0.0)
 
 

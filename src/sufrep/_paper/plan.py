@@ -120,7 +120,8 @@ class EffectTrial:
     seed: int
 
 
-Trial: TypeAlias = SimulationTrial | EmpiricalTrial | EffectTrial
+PredictionTrial: TypeAlias = SimulationTrial | EmpiricalTrial
+Trial: TypeAlias = PredictionTrial | EffectTrial
 Experiment: TypeAlias = Literal["simulations", "empirical", "benchmark", "causal"]
 
 

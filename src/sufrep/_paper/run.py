@@ -10,14 +10,14 @@ from importlib.metadata import PackageNotFoundError, version
 from signal import SIGINT, default_int_handler, getsignal, signal
 from threading import current_thread, main_thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sklearn.exceptions import ConvergenceWarning
 
 from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
 from sufrep._paper.effects import estimate_effect
 from sufrep._paper.methods import ModelSettings, TrialResult, evaluate
-from sufrep._paper.plan import EffectSettings, EffectTrial, SimulationTrial
+from sufrep._paper.plan import EffectTrial, SimulationTrial
 from sufrep._paper.samples import real_data, simulated_data
 from sufrep._paper.store import Store, trial_key
 from sufrep.errors import MissingDependencyError, OverlapWarning
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from sufrep._grid import Backend
-    from sufrep._paper.plan import Plan, Settings, Trial
+    from sufrep._paper.plan import EffectSettings, Plan, PredictionTrial, Settings, Trial
     from sufrep._paper.samples import TrialData
     from sufrep._progress import Report
 
@@ -70,19 +70,25 @@ def run_trial(
         if isinstance(trial, EffectTrial):
             result = asdict(estimate_effect(trial))
         else:
-            assert isinstance(settings, Settings)
-            data = (simulated_data if isinstance(trial, SimulationTrial) else real_data)(trial, settings)
-            evaluated = _evaluated_or_failure if keep_failures else _evaluated
-            result = evaluated(trial, data, settings.n_trees)
+            result = _predicted(trial, cast("Settings", settings), keep_failures)
     return {**asdict(trial), **result, "seconds": round(perf_counter() - start, 3)}
 
 
-def _evaluated(trial: Trial, data: TrialData, n_trees: int) -> dict[str, Any]:
+def _predicted(trial: PredictionTrial, settings: Settings, keep_failures: bool) -> dict[str, Any]:
+    if isinstance(trial, SimulationTrial):
+        data = simulated_data(trial, settings)
+    else:
+        data = real_data(trial, settings)
+    evaluated = _evaluated_or_failure if keep_failures else _evaluated
+    return evaluated(trial, data, settings.n_trees)
+
+
+def _evaluated(trial: PredictionTrial, data: TrialData, n_trees: int) -> dict[str, Any]:
     model = ModelSettings(trial.model, n_trees, trial.seed)
     return asdict(evaluate(data, trial.method, model, k_index_bug=trial.k_index_bug))
 
 
-def _evaluated_or_failure(trial: Trial, data: TrialData, n_trees: int) -> dict[str, Any]:
+def _evaluated_or_failure(trial: PredictionTrial, data: TrialData, n_trees: int) -> dict[str, Any]:
     def finite() -> dict[str, Any]:
         result = _evaluated(trial, data, n_trees)
         if not math.isfinite(result["mse"]):

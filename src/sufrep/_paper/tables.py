@@ -374,7 +374,13 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 _LATEX = str.maketrans(
-    {"±": r"$\pm$", "ψ": r"$\psi$", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    {
+        "±": r"$\pm$",
+        "ψ": r"$\psi$",
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
     | {special: f"\\{special}" for special in "_%&#${}"}
 )
 

@@ -265,8 +265,8 @@ def causal(
         typer.Option(
             "--methods",
             callback=known_names(EFFECT_METHODS),
-            help="How the group is controlled for; means_w is the default of AIPW, and true_psi the best that "
-            "could be done; several may follow. By default all.",
+            help="How the group is controlled for; means_w is the default of AIPW, and true_psi knows the "
+            "hidden states; several may follow. By default all.",
         ),
     ] = None,
     seeds: SeedsOption = 100,
@@ -305,17 +305,18 @@ def figures(
         list[str] | None,
         typer.Option(
             "--methods",
-            callback=known_names(DRAWN_METHODS),
-            help="Methods to show; several may follow. By default the paper's and the references.",
+            callback=known_names(tuple(dict.fromkeys((*DRAWN_METHODS, *EFFECT_METHODS)))),
+            help="Methods to show; several may follow. By default the paper's and the references, and all of "
+            "treatment effects.",
         ),
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Draw the paper's figures from a store, next to the published bars, as PNG, SVG and interactive HTML.
+    """Draw the figures of a store as PNG, SVG and interactive HTML: the paper's, and of treatment effects.
 
     Example: sufrep paper figures --store results/paper --out docs/paper
     """
-    from sufrep._paper.figures import draw_figures
+    from sufrep._paper.figures import draw_effect_figures, draw_figures
     from sufrep._paper.store import Store
 
     # The models, which are part of the names, are known when the store is read.
@@ -325,7 +326,13 @@ def figures(
         if path.suffix in (".png", ".svg", ".html")
     ]
     check_outputs(_inputs(store), outputs, force=force)
-    for path in draw_figures(Store(store, "simulations"), out, methods):
+    simulated, effects = Store(store, "simulations"), Store(store, "causal")
+    written: list[Path] = []
+    if effects.records():
+        written += draw_effect_figures(effects, out, methods)
+    if simulated.records() or not written:
+        written += draw_figures(simulated, out, methods)
+    for path in written:
         print_result(str(path))
 
 
