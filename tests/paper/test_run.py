@@ -498,6 +498,6 @@ def test_effects_resume_where_a_run_stopped(tmp_path):
 
 
 def test_little_overlap_is_no_warning_of_a_trial():
-    (trial,) = EffectPlan(("main",), methods=("means_w",), seeds=[0], n=300).trials()
+    (trial,) = EffectPlan(("main",), methods=("means_w",), seeds=[0], n=220).trials()
     record = run_trial(trial, EffectPlan().settings)
     assert record["dropped"] > 0.5
