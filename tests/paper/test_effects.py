@@ -104,3 +104,8 @@ def test_leaving_a_row_s_own_treatment_out_of_the_share_brings_the_bias_back():
         for method in ("means_w", "loo_w")
     }
     assert abs(errors["means_w"]) < 0.12 < errors["loo_w"]
+
+
+def test_the_penalty_of_the_logistic_model_changes_little():
+    linear, penalised = (found("means_w", model=model) for model in ("linear", "penalised"))
+    assert 0 < abs(linear["estimate"] - penalised["estimate"]) < 0.1

@@ -114,6 +114,8 @@ def _models(name: str) -> tuple[Any, Any]:
     """Models of outcome and treatment; None is the estimator's own, boosting."""
     if name == "boosting":
         return None, None
+    if name == "penalised":
+        return LinearRegression(), LogisticRegression()
     # Hardly any penalty, but enough for probabilities that sum to one.
     return LinearRegression(), LogisticRegression(C=1e4, solver="newton-cholesky")
 

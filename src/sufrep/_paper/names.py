@@ -111,4 +111,4 @@ EFFECT_METHODS = (
     "means_wx",
     "row_folds",
 )
-EFFECT_MODELS = ("linear", "boosting")
+EFFECT_MODELS = ("linear", "penalised", "boosting")

@@ -257,7 +257,8 @@ def causal(
         typer.Option(
             "--models",
             callback=known_names(EFFECT_MODELS),
-            help="linear (and logistic) or boosting; several may follow.",
+            help="linear (and logistic), penalised (the same with scikit-learn's default penalty of the "
+            "logistic model) or boosting; several may follow.",
         ),
     ] = ["linear"],
     methods: Annotated[
