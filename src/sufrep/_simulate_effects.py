@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from sufrep._arrays import Codes, Floats
 
 Arm: TypeAlias = Literal[
-    "main", "silent", "small 5", "small 10", "small 20", "drawn levels", "uneven", "slope", "violation"
+    "main",
+    "silent",
+    "small 5",
+    "small 10",
+    "small 20",
+    "drawn levels",
+    "uneven",
+    "slope",
+    "violation",
+    "experiment",
 ]
 ARMS: tuple[Arm, ...] = get_args(Arm)
 _N_STATES = 4
@@ -64,7 +73,7 @@ def simulate_effects(arm: Arm = "main", *, n: int | None = None, seed: int = 0) 
         groups of one state with so many rows; "drawn levels", groups with state probabilities from a
         Dirichlet distribution; "uneven", fewer treated rows; "slope", where the group changes how the
         treatment depends on a covariate; "violation", where the state of the row itself moves the treatment,
-        which no group can control for.
+        which no group can control for; "experiment", where the propensity depends on the group alone.
     n : int, optional
         Number of rows; by default 4,000, or 10,000 for "slope". Small groups have their own.
     seed : int, default=0
@@ -72,7 +81,7 @@ def simulate_effects(arm: Arm = "main", *, n: int | None = None, seed: int = 0) 
     if arm not in ARMS:
         raise InvalidParameterError("arm", arm, f"one of {', '.join(ARMS)}")
     rng = np.random.default_rng(seed)
-    state, group, psi = _draw_groups(arm, _n_rows(arm, n), rng)
+    state, group, psi = _draw_groups(arm, rows_of(arm, n), rng)
     shift = 0.0 if arm in ("silent", "slope") else 1.0
     means = np.zeros((_N_STATES, _N_COVARIATES))
     for row in means:
@@ -91,7 +100,8 @@ def simulate_effects(arm: Arm = "main", *, n: int | None = None, seed: int = 0) 
         h = s[state]
     moved = h * X[:, 0] if arm == "slope" else h
     offset = -1.0 if arm == "uneven" else 0.0
-    propensity = 0.05 + 0.9 * expit(offset + moved + 0.5 * X @ gamma)
+    own_part = 0.0 if arm == "experiment" else 0.5 * X @ gamma
+    propensity = 0.05 + 0.9 * expit(offset + moved + own_part)
     treatment = (rng.random(len(state)) < propensity).astype(np.float64)
     own = s[state] * X[:, 0] if arm == "slope" else s[state]
     effect = np.ones(len(state))
@@ -101,7 +111,8 @@ def simulate_effects(arm: Arm = "main", *, n: int | None = None, seed: int = 0) 
     return EffectSample(X, group, treatment, outcome, propensity, effect, psi)
 
 
-def _n_rows(arm: Arm, n: int | None) -> int:
+def rows_of(arm: Arm, n: int | None = None) -> int:
+    """The number of rows of a sample; groups of a given size decide it themselves."""
     if arm.startswith("small"):
         return _N_LEVELS * int(arm.split()[1])
     return n or (10_000 if arm == "slope" else 4_000)

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 # Height of a row, and what each further series adds to it, in pixels.
 _ROW_HEIGHT = 26
 _SERIES_HEIGHT = 10
+# Panels that stand side by side.
+_PANEL_WIDTH = 88
+_PANEL_ROW_HEIGHT = 15
+_PANEL_COLOUR = "#5f6b7a"
+_HIGHLIGHT_COLOUR = "#d1495b"
 # With more folds than this, colours would be hard to distinguish; all dots then have the same colour.
 _MAX_COLOURS = 8
 
@@ -116,6 +121,76 @@ def paired_dots(
     return alt.layer(
         *_zero_line(alt, x, reference_title), lines, means, dots, data=alt.Data(values=list(rows))
     ).properties(width="container", height=len(names) * _ROW_HEIGHT)
+
+
+def dot_panels(
+    *,
+    rows: Sequence[Mapping[str, Any]],
+    panels: Sequence[str],
+    names: Sequence[str],
+    measures: Mapping[str, float],
+    highlighted: str,
+    title: str,
+    subtitle: str = "",
+) -> Any:
+    """Panels of dots with intervals: a line of panels for each measure, a row for each name.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        With the keys ``measure``, ``panel``, ``name``, ``value``, ``low`` and ``high`` (the last two may be
+        None).
+    panels, names : sequences of str
+        In the order in which they are shown.
+    measures : mapping of str to float
+        What is measured, and its value in the best case, which a line marks.
+    highlighted : str
+        The name whose dots have their own colour.
+    title, subtitle : str
+
+    Returns
+    -------
+    altair.VConcatChart
+    """
+    alt = load_altair()
+    lines = [
+        _panel_line(alt, [row for row in rows if row["measure"] == measure], panels, names, best, highlighted)
+        for measure, best in measures.items()
+    ]
+    return alt.vconcat(*lines).properties(title=alt.Title(title, subtitle=subtitle))
+
+
+def _panel_line(
+    alt: Any,
+    rows: Sequence[Mapping[str, Any]],
+    panels: Sequence[str],
+    names: Sequence[str],
+    best: float,
+    highlighted: str,
+) -> Any:
+    measure = rows[0]["measure"] if rows else ""
+    scale = alt.Scale(zero=False)
+    base = alt.Chart().encode(
+        y=alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(grid=True, labelLimit=160)),
+        color=alt.condition(
+            alt.datum.name == highlighted, alt.value(_HIGHLIGHT_COLOUR), alt.value(_PANEL_COLOUR)
+        ),
+        tooltip=tooltips(
+            alt, rows, {"name": "method", "panel": "arm", "value": measure, "low": "low", "high": "high"}
+        ),
+    )
+    axis = alt.Axis(tickCount=3)
+    intervals = base.transform_filter("datum.low !== null && datum.high !== null")
+    intervals = intervals.mark_rule(strokeWidth=2, opacity=0.55)
+    intervals = intervals.encode(x=alt.X("low:Q", title=measure, scale=scale, axis=axis), x2="high:Q")
+    dots = base.mark_circle(size=45, opacity=1).encode(
+        x=alt.X("value:Q", title=measure, scale=scale, axis=axis)
+    )
+    line = reference_rule(alt.Chart()).encode(x=alt.datum(best))
+    layers = alt.layer(line, intervals, dots, data=alt.Data(values=list(rows)))
+    panel = layers.properties(width=_PANEL_WIDTH, height=len(names) * _PANEL_ROW_HEIGHT)
+    column = alt.Column("panel:N", sort=list(panels), title=None, header=alt.Header(labelFontSize=12))
+    return panel.facet(column=column, spacing=8)
 
 
 def _name_axis(alt: Any, names: Sequence[str], baseline: str | None) -> Any:
