@@ -191,7 +191,7 @@ def test_known_propensities_are_a_number_an_array_or_a_column(patients):
 
 def test_nulls_need_no_filling_for_a_propensity_model_that_is_not_used(patients):
     patients.loc[::9, "age"] = np.nan
-    model = AIPW(group="hospital", propensity_model=LogisticRegression(), clip=0)
+    model = AIPW(group="hospital", propensity_model=LogisticRegression(), n_folds=2)
     model.fit(patients, propensity=0.5, **ROLES)
     assert model.effect_.notes[-1:] != ("Nulls of age were replaced by the median, with an indicator.",)
     assert np.isnan(model.features_).any()
@@ -199,7 +199,7 @@ def test_nulls_need_no_filling_for_a_propensity_model_that_is_not_used(patients)
 
 def test_the_default_models_are_calibrated_and_take_nulls(patients):
     patients.loc[::9, "age"] = np.nan
-    model = AIPW(group="hospital", cluster=None).fit(patients, **ROLES)
+    model = AIPW(group="hospital", cluster=None, n_folds=2).fit(patients, **ROLES)
     uncalibrated = clone(model).set_params(calibration=None).fit(patients, **ROLES)
     assert np.isnan(model.features_).any()
     assert model.propensity_.std() < uncalibrated.propensity_.std()
@@ -241,7 +241,7 @@ def test_folds_of_rows_split_groups(patients):
 
 
 def test_products_let_linear_models_follow_a_slope_that_the_group_moves():
-    sample = simulate_effects("slope", n=6_000, seed=0)
+    sample = simulate_effects("slope", n=5_000, seed=0)
     table = pd.DataFrame(sample.X).add_prefix("x").assign(hospital=sample.group)
     roles = {"treatment": sample.treatment, "outcome": sample.outcome}
     plain = fit(table, roles)
@@ -562,6 +562,14 @@ def test_leaving_the_group_out_is_the_benchmark_of_sensitivity(patients, estiman
     f2 = (model.effect_.interval[0] / 0.5) ** 2 / (sigma2 * nu2)
     assert found.robustness_interval == pytest.approx((np.sqrt(f2**2 + 4 * f2) - f2) / 2)
     assert model.sensitivity(null=model.effect_.interval[1]).robustness_interval == 0
+
+
+def test_a_constant_outcome_has_no_effect_and_leaves_nothing_to_explain(patients):
+    model = fit(patients.assign(outcome=3.0))
+    assert model.effect_.estimate == 0
+    found = model.sensitivity()
+    assert found.bias == 0
+    assert np.isnan([found.robustness, *found.benchmark.values()]).all()
 
 
 def test_sensitivity_takes_shares_and_correlations(patients):

@@ -5,6 +5,7 @@ All of it is computed from the record of a fit. Models are fitted again only to 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -257,12 +258,13 @@ def _elements(rows: ScoredRows, estimand: Estimand) -> SensitivityElements:
 
 
 def _without_group(rows: ScoredRows, short: ScoredRows, estimand: Estimand) -> dict[str, float]:
-    """The strength of a confounder that is as important as the group."""
-    explained, less = (
-        1 - _elements(each, estimand).outcome_variance / _variance(each.outcome, each.weights)
-        for each in (rows, short)
-    )
-    ratio = _elements(short, estimand).weight_variance / _elements(rows, estimand).weight_variance
+    """The strength of a confounder that is as important as the group; NaN if nothing is left unexplained."""
+    own, other = _elements(rows, estimand), _elements(short, estimand)
+    if not own.scale > 0:
+        return {"cf_y": math.nan, "cf_d": math.nan}
+    explained = 1 - own.outcome_variance / _variance(rows.outcome, rows.weights)
+    less = 1 - other.outcome_variance / _variance(short.outcome, short.weights)
+    ratio = other.weight_variance / own.weight_variance
     return {
         "cf_y": max((explained - less) / (1 - explained), 0.0),
         "cf_d": max((1 - ratio) / ratio, 0.0),

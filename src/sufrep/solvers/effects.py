@@ -129,12 +129,14 @@ def solve_scores(scores: Scores, weights: Floats, clusters: Codes | None) -> Est
         their own clusters, and the normal distribution applies. NaN if Σωψ_a is 0.
     """
     total = float((weights * scores.slope).sum())
+    n_clusters = len(weights) if clusters is None else len(np.unique(clusters))
+    dof = math.inf if clusters is None else n_clusters - 1
     if total == 0:
-        return Estimate(math.nan, math.nan)
+        return Estimate(math.nan, math.nan, dof)
     value = float((weights * scores.constant).sum()) / total
     sums = _cluster_sums((weights * (scores.constant - value * scores.slope))[:, None], clusters)[:, 0]
-    error = math.sqrt(_small_sample(len(sums)) * float((sums**2).sum())) / abs(total)
-    return Estimate(value, error, math.inf if clusters is None else len(sums) - 1)
+    error = math.sqrt(_small_sample(n_clusters) * float((sums**2).sum())) / abs(total)
+    return Estimate(value, error, dof)
 
 
 def combine_repeats(estimates: Sequence[Estimate]) -> Estimate:
