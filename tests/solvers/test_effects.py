@@ -140,8 +140,9 @@ def test_independent_rows_have_the_normal_distribution_and_clusters_student_s():
 
 
 def test_scores_without_weight_determine_no_effect():
-    found = solve_scores(Scores(np.zeros(3), np.ones(3)), np.ones(3), None)
+    found = solve_scores(Scores(np.zeros(3), np.ones(3)), np.ones(3), np.arange(3))
     assert math.isnan(found.value)
+    assert found.dof == 2
 
 
 def test_one_cluster_has_no_standard_error():

@@ -121,6 +121,12 @@ class AIPW(BaseEstimator):
         Groups whose rows were all treated or all untreated.
     fitted_ : FittedEffect
         All that was learned, from which the methods compute.
+    whole_, data_ : EffectData
+        The rows as they were read, and those that were kept.
+    nuisances_ : tuple of Nuisances
+        Predictions of each repeat.
+    n_rows_given_ : int
+        Number of rows of X.
 
     Examples
     --------
@@ -264,7 +270,8 @@ class AIPW(BaseEstimator):
         )
 
     def _store(self, fitted: FittedEffect) -> None:
-        self.fitted_ = fitted
+        self.fitted_, self.whole_, self.data_ = fitted, fitted.whole, fitted.data
+        self.nuisances_, self.n_rows_given_ = fitted.nuisances, len(fitted.whole.rows)
         self.features_, self.feature_names_ = fitted.features.values, fitted.features.names
         self.rows_, self.dropped_groups_ = fitted.data.rows, fitted.dropped
         predicted = fitted.median()
@@ -332,8 +339,8 @@ class AIPW(BaseEstimator):
         Returns
         -------
         frame
-            One row for each step that can be estimated. Steps with the share of treated rows speak of the
-            groups that have both treated and untreated rows.
+            One row for each step that can be estimated, all from the rows of ``effect_``. The linear fixed
+            effect is that of all rows.
         """
         return ladder_steps(self._fitted(), self.estimand, self._refit, library)
 
@@ -391,11 +398,11 @@ class AIPW(BaseEstimator):
         check_is_fitted(self, "fitted_")
         return self.fitted_
 
-    def _refit(self, data: EffectData, statistics: tuple[str, ...]) -> FittedEffect:
-        """The same models with other statistics, or on other rows."""
-        if data is self.fitted_.whole and set(statistics) == set(self.statistics):
+    def _refit(self, statistics: tuple[str, ...]) -> FittedEffect:
+        """The same models, fitted to the same rows with other statistics."""
+        if set(statistics) == set(self.statistics):
             return self.fitted_
-        return self._fit_models(data, statistics)
+        return self._fit_models(self.fitted_.data, statistics)
 
     def _models(self) -> tuple[Any, Any]:
         outcome, propensity = default_models(self.random_state)

@@ -5,6 +5,7 @@ All of it is computed from the record of a fit. Models are fitted again only to 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,12 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sufrep._arrays import Array, Floats
-    from sufrep.causal._data import EffectData
     from sufrep.causal._fitted import FittedEffect, ScoredRows
     from sufrep.solvers.effects import Estimand, SensitivityElements
 
-    # Fits the models again, to other rows or with other statistics of the group.
-    Refit: TypeAlias = Callable[[EffectData, tuple[str, ...]], FittedEffect]
+    # Fits the models again, to the same rows with other statistics of the group.
+    Refit: TypeAlias = Callable[[tuple[str, ...]], FittedEffect]
 
 _QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 
@@ -116,29 +116,36 @@ def _numeric(values: Array, name: str) -> Floats:
 
 
 def ladder_steps(fitted: FittedEffect, estimand: Estimand, refit: Refit, library: str | None) -> Any:
-    """A frame with an estimate for each step; steps that cannot be estimated are left out."""
-    whole = fitted.whole
-    omega = row_weights(whole.groups, whole.weights, fitted.weighting)
-    constant = np.ones(len(whole.rows))
-    raw = project(whole.outcome, np.column_stack([whole.treatment, constant]), omega, whole.clusters)[0]
+    """A frame with an estimate for each step; steps that cannot be estimated are left out.
+
+    All steps use the rows of the effect, so that only the adjustment differs; the linear fixed effect, which
+    needs no overlap, uses all rows.
+    """
+    data, whole = fitted.data, fitted.whole
+    omega = row_weights(data.groups, data.weights, fitted.weighting)
+    design = np.column_stack([data.treatment, np.ones(len(data.rows))])
+    steps = [("raw difference", project(data.outcome, design, omega, data.clusters)[0])]
+    share = data.group_means(data.treatment[:, None])[:, 0]
+    overlap = bool(((share > 0) & (share < 1)).any())
     named: list[tuple[str, tuple[str, ...]]] = [
         ("covariates", ()),
         ("+ group means of covariates", ("X",)),
     ]
-    share = whole.group_means(whole.treatment[:, None])[:, 0]
-    overlap = bool(((share > 0) & (share < 1)).any())
     if overlap:
         named.append(("+ share of treated rows", ("X", "W")))
-        if treatment_marks_rows(fitted.data) is None:
+        if treatment_marks_rows(data) is None:
             named.append(("+ means of treatment times covariates", ("X", "W", "WX")))
-    steps = [("raw difference", raw)]
     for name, statistics in named:
-        effect = refit(whole, statistics).effect(estimand)
+        effect = refit(statistics).effect(estimand)
         steps.append((name, Estimate(effect.estimate, effect.std_error, effect.dof)))
     if overlap:
-        covariates = fill_nulls(whole.covariates, whole.names)[0]
         fixed = linear_fixed_effect(
-            whole.treatment, whole.outcome, covariates, whole.groups, omega, whole.clusters
+            whole.treatment,
+            whole.outcome,
+            fill_nulls(whole.covariates, whole.names)[0],
+            whole.groups,
+            row_weights(whole.groups, whole.weights, fitted.weighting),
+            whole.clusters,
         )
         steps.append(("linear fixed effect", fixed))
     return _effects_frame("step", steps, library)
@@ -242,7 +249,7 @@ def sensitivity_to_confounder(
         bounds=(effect.estimate - bias, effect.estimate + bias),
         robustness=elements.robustness(effect.estimate - null, rho),
         robustness_interval=0.0 if crossed else elements.robustness(nearest - null, rho),
-        benchmark=_without_group(rows, refit(fitted.data, ()).median_rows(), estimand),
+        benchmark=_without_group(rows, refit(()).median_rows(), estimand),
     )
 
 
@@ -251,12 +258,13 @@ def _elements(rows: ScoredRows, estimand: Estimand) -> SensitivityElements:
 
 
 def _without_group(rows: ScoredRows, short: ScoredRows, estimand: Estimand) -> dict[str, float]:
-    """The strength of a confounder that is as important as the group."""
-    explained, less = (
-        1 - _elements(each, estimand).outcome_variance / _variance(each.outcome, each.weights)
-        for each in (rows, short)
-    )
-    ratio = _elements(short, estimand).weight_variance / _elements(rows, estimand).weight_variance
+    """The strength of a confounder that is as important as the group; NaN if nothing is left unexplained."""
+    own, other = _elements(rows, estimand), _elements(short, estimand)
+    if not own.scale > 0:
+        return {"cf_y": math.nan, "cf_d": math.nan}
+    explained = 1 - own.outcome_variance / _variance(rows.outcome, rows.weights)
+    less = 1 - other.outcome_variance / _variance(short.outcome, short.weights)
+    ratio = other.weight_variance / own.weight_variance
     return {
         "cf_y": max((explained - less) / (1 - explained), 0.0),
         "cf_d": max((1 - ratio) / ratio, 0.0),

@@ -125,7 +125,8 @@ def _with_group(encoder: Any, position: int) -> Any:
 def _spread(data: EffectData, columns: Floats) -> Floats:
     """The mean of columns in each row's group; (n, k)."""
     means = data.group_means(columns)
-    # A covariate that was centred within groups has means that are rounding errors, not statistics.
+    # A covariate that was centred within groups has means that are rounding errors, not statistics
+    # (test_means_that_repeat_a_covariate_or_are_constant_are_left_out).
     scale = np.nanmax(np.abs(columns), axis=0, initial=0.0)
     means[np.abs(means) <= _ROUNDING * scale] = 0.0
     return np.asarray(means[data.groups])

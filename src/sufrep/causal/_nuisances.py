@@ -159,7 +159,7 @@ def _predict_fold(
         by_class = is_classifier(outcome_model)
         target = outcome.astype(np.intp) if by_class else outcome
         if by_class and (target[rows] == target[rows[0]]).all():
-            # Many classifiers refuse rows of one class.
+            # Many classifiers refuse rows of one class (test_a_classifier_predicts_the_only_class_of_an_arm).
             found[1 + arm] = target[rows[0]]
             continue
         model = _fit(outcome_model, features, target, weights, rows)

@@ -129,12 +129,14 @@ def solve_scores(scores: Scores, weights: Floats, clusters: Codes | None) -> Est
         their own clusters, and the normal distribution applies. NaN if Σωψ_a is 0.
     """
     total = float((weights * scores.slope).sum())
+    n_clusters = len(weights) if clusters is None else len(np.unique(clusters))
+    dof = math.inf if clusters is None else n_clusters - 1
     if total == 0:
-        return Estimate(math.nan, math.nan)
+        return Estimate(math.nan, math.nan, dof)
     value = float((weights * scores.constant).sum()) / total
     sums = _cluster_sums((weights * (scores.constant - value * scores.slope))[:, None], clusters)[:, 0]
-    error = math.sqrt(_small_sample(len(sums)) * float((sums**2).sum())) / abs(total)
-    return Estimate(value, error, math.inf if clusters is None else len(sums) - 1)
+    error = math.sqrt(_small_sample(n_clusters) * float((sums**2).sum())) / abs(total)
+    return Estimate(value, error, dof)
 
 
 def combine_repeats(estimates: Sequence[Estimate]) -> Estimate:
@@ -153,7 +155,8 @@ def project(values: Floats, columns: Floats, weights: Floats, clusters: Codes | 
     """
     root = np.sqrt(weights)
     weighted = columns * root[:, None]
-    # Columns of the same length: the units of a covariate then do not decide what counts as spanned.
+    # Columns of the same length: the units of a covariate then do not decide what counts as spanned
+    # (test_units_of_a_column_do_not_change_a_projection).
     length = np.linalg.norm(weighted, axis=0)
     length[length == 0] = 1.0
     inverse = np.linalg.pinv(weighted / length) / length[:, None]
@@ -184,7 +187,8 @@ def linear_fixed_effect(
     total = np.bincount(groups, weights)
     means = np.column_stack([np.bincount(groups, weights * column) / total for column in whole.T])
     within = whole - means[groups]
-    # What is left of a column that is constant within groups is rounding errors.
+    # What is left of a column that is constant within groups is rounding errors
+    # (test_a_covariate_that_is_constant_within_groups_changes_no_fixed_effect).
     left = np.abs(within).max(axis=0) > 1e-12 * np.abs(whole).max(axis=0)
     within[:, ~left] = 0.0
     if not left[1]:
