@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from sufrep._charts._altair import load_altair, require_renderer, write_chart
 from sufrep._charts._bars import grouped_bars, size_bars, spectrum_bars
+from sufrep._charts._effects import group_shares, love_plot, propensity_bars
 from sufrep._charts._points import MAX_LEVELS, ZOOM_HINT, labelled_points, labelled_scatter, level_map
 from sufrep._charts._rankings import interval_dots, paired_dots
 
 __all__ = [
     "MAX_LEVELS",
     "ZOOM_HINT",
+    "group_shares",
     "grouped_bars",
     "interval_dots",
     "labelled_points",
     "labelled_scatter",
     "level_map",
     "load_altair",
+    "love_plot",
     "paired_dots",
+    "propensity_bars",
     "require_renderer",
     "size_bars",
     "spectrum_bars",
