@@ -9,6 +9,7 @@ import numpy as np
 
 from sufrep._charts._altair import (
     COUNT,
+    NEUTRAL,
     NUMBER_TICKS,
     SHARE,
     load_altair,
@@ -116,7 +117,7 @@ def group_shares(
     domain = [min(low, high) / 1.15, high * 1.15]
     return (
         alt.Chart(alt.Data(values=rows))
-        .mark_point(filled=True, size=46, opacity=0.65)
+        .mark_point(filled=True, size=46, opacity=0.75)
         .encode(
             x=alt.X(
                 "size:Q",
@@ -193,12 +194,14 @@ def love_plot(sections: Mapping[str, Sequence[tuple[str, float, float]]]) -> Any
     hover = {"name": "column", "before": _BEFORE, "after": _AFTER}
     base = alt.Chart().encode(y=y, tooltip=tooltips(alt, rows, hover))
     changes = base.transform_filter(f"datum.series === {json.dumps(_AFTER)}")
-    changes = changes.mark_rule(strokeWidth=1.5, opacity=0.35).encode(x=x("before"), x2="after:Q")
+    changes = changes.mark_rule(color=NEUTRAL, strokeWidth=1.5, opacity=0.6).encode(
+        x=x("before"), x2="after:Q"
+    )
     dots = base.mark_point(filled=True, size=64, opacity=0.95).encode(
         x=x("value"), color=series_colour(alt, "series", [_BEFORE, _AFTER])
     )
     limits = alt.Chart(alt.Data(values=[{"value": -_BALANCED}, {"value": _BALANCED}])).encode(x=x("value"))
-    zero = alt.Chart(alt.Data(values=[{"value": 0}])).mark_rule(opacity=0.5).encode(x=x("value"))
+    zero = alt.Chart(alt.Data(values=[{"value": 0}])).mark_rule(color=NEUTRAL).encode(x=x("value"))
     return alt.layer(zero, reference_rule(limits), changes, dots, data=alt.Data(values=rows)).properties(
         width="container", height=max(len(labels), 1) * _ROW_HEIGHT
     )
