@@ -29,7 +29,7 @@ _ROW_HEIGHT = 22
 _N_BINS = 25
 # Differences of less than a tenth of a standard deviation are usually called balanced.
 _BALANCED = 0.1
-KEPT, DROPPED = "treated and untreated rows", "dropped: only one of the two"
+_KEPT, _DROPPED = "kept", "dropped"
 _BEFORE, _AFTER = "before weighting", "after weighting"
 
 
@@ -106,12 +106,11 @@ def group_shares(
             "label": labels[i],
             "size": int(sizes[i]),
             "share": float(shares[i]),
-            "kind": DROPPED if dropped[i] else KEPT,
+            "kind": _DROPPED if dropped[i] else _KEPT,
         }
         for i in np.argsort(-sizes, kind="stable")[:MAX_LEVELS].tolist()
     ]
-    kinds = [KEPT, *([DROPPED] if any(row["kind"] == DROPPED for row in rows) else [])]
-    shape = alt.Scale(domain=[KEPT, DROPPED], range=["circle", "cross"])
+    kinds = [_KEPT, *([_DROPPED] if any(row["kind"] == _DROPPED for row in rows) else [])]
     # Where all groups have one size, a logarithmic axis around it needs a width of its own.
     low, high = float(np.min(sizes, initial=np.inf)), float(np.max(sizes, initial=1.0))
     domain = [min(low, high) / 1.15, high * 1.15]
@@ -132,7 +131,9 @@ def group_shares(
                 axis=alt.Axis(format=".2~%", tickCount=5, domain=False),
             ),
             color=series_colour(alt, "kind", kinds),
-            shape=alt.Shape("kind:N", scale=shape, legend=None),
+            shape=alt.condition(
+                f"datum.kind === {json.dumps(_DROPPED)}", alt.value("cross"), alt.value("circle")
+            ),
             tooltip=[
                 alt.Tooltip("label:N", title=group_title),
                 alt.Tooltip("size:Q", title="rows", format=COUNT),

@@ -95,8 +95,9 @@ class EffectAnalysis:
     def _population(self) -> str:
         """The rows that the effect is an average over."""
         effect = self.model.effect_
-        which = ", of groups with treated and untreated rows" if effect.dropped_groups else ""
-        where = f"in {effect.n_groups:,} groups ({self.group}){which}"
+        where = f"in {effect.n_groups:,} groups ({self.group})"
+        if effect.dropped_groups:
+            where = f"in the {effect.n_groups:,} groups ({self.group}) with treated and untreated rows"
         if effect.estimand == "ATT":
             treated = int(self.model.data_.treatment.sum())
             return f"on average over {treated:,} treated rows; estimated from {effect.n_rows:,} rows {where}"
@@ -111,10 +112,9 @@ class EffectAnalysis:
             return []
         without, raw = steps["covariates"], steps["raw difference"]
         return [
-            f"Adjusting for {self.group} matters as follows: the raw difference is "
-            f"{number_text(raw['estimate'], raw['std_error'])}; adjusted for the covariates it is "
-            f"{number_text(without['estimate'], without['std_error'])}, and for {self.group} as well it is "
-            f"{number_text(self.model.effect_.estimate, self.model.effect_.std_error)}."
+            f"The raw difference is {number_text(raw['estimate'], raw['std_error'])}. Adjusted for the "
+            f"covariates it is {number_text(without['estimate'], without['std_error'])}, and for "
+            f"{self.group} as well {number_text(self.model.effect_.estimate, self.model.effect_.std_error)}."
         ]
 
     @property
@@ -124,18 +124,20 @@ class EffectAnalysis:
         if found is None:
             return f"Sensitivity is not defined for the ATO; it is for ATE and ATT. {CANNOT_DETECT}"
         low, high = self.model.effect_.interval
+        whole, interval = _percent(found.robustness), _percent(found.robustness_interval)
+        of_outcome, of_treatment = (_percent(found.benchmark[key]) for key in ("cf_y", "cf_d"))
         text = (
-            f"An unobserved confounder that explains {_percent(found.robustness)} of what is left unexplained "
-            "of the outcome, and as much of the treatment, could explain the whole estimate."
+            f"An unobserved confounder could explain the whole estimate if it explained {whole} of what is "
+            "left unexplained of the outcome, and as much of the treatment. "
         )
-        if low <= 0 <= high:
-            text += " The interval contains zero already."
-        else:
-            text += f" For an interval that contains zero, {_percent(found.robustness_interval)} is enough."
         text += (
-            f" For comparison: a confounder as important as {self.group} would explain "
-            f"{_percent(found.benchmark['cf_y'])} of the outcome and {_percent(found.benchmark['cf_d'])} of the "
-            "treatment."
+            "The interval contains zero already."
+            if low <= 0 <= high
+            else f"For an interval that contains zero, {interval} is enough."
+        )
+        text += (
+            f" For comparison: a confounder as important as {self.group} would explain {of_outcome} of the "
+            f"outcome and {of_treatment} of the treatment."
         )
         return f"{text} {CANNOT_DETECT}"
 
@@ -220,7 +222,7 @@ def analyse(
         model,
         treatment,
         outcome,
-        " × ".join(map(str, _columns_of(model))),
+        " and ".join(map(str, _columns_of(model))),
         given,
         ladder,
         tuple(frame_rows(model.overlap_report())),

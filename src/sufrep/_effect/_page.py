@@ -41,7 +41,8 @@ def effect_page(analysis: EffectAnalysis, loading: str | None = None) -> Page:
     return Page(
         title=f"What does {analysis.treatment_text} do to {analysis.outcome}?",
         subtitle=f"A treatment effect by sufrep, adjusted for the covariates and for {analysis.group}.",
-        verdict=analysis.verdict,
+        # A line must not end between a number and its percent sign.
+        verdict=tuple(paragraph.replace(" %", "\u00a0%") for paragraph in analysis.verdict),
         facts=_facts(analysis),
         parts=tuple(parts),
         notes=analysis.notes,
@@ -70,10 +71,10 @@ def ladder_part(analysis: EffectAnalysis) -> ChartPart:
     return ChartPart(
         title="What the adjustments do",
         text=(
-            f"The estimate with more and more adjusted for, each with its 95 % interval.{shown} If the estimate "
-            f"changes where {analysis.group} comes in, treated and untreated rows differ by {analysis.group} in "
-            "ways that the covariates do not record. The linear fixed effect is weighted by overlap, so it may "
-            "differ where effects do."
+            f"The estimate with more and more adjusted for, each with its 95 % interval.{shown} If it "
+            f"changes where {analysis.group} comes in, {analysis.group} matters for treatment and outcome in "
+            "ways that the covariates do not record. The linear fixed effect is weighted by overlap: it "
+            "answers another question where effects differ between rows."
         ),
         chart=effects_chart(analysis.ladder, "step", value_title=_value_title(analysis), highlighted=final),
         description=f"Estimates of {len(analysis.ladder)} kinds of adjustment with their intervals.",
@@ -108,12 +109,14 @@ def subgroup_parts(analysis: EffectAnalysis) -> list[ChartPart]:
         row if names.count(row["subgroup"]) == 1 else {**row, "subgroup": f"{column}: {row['subgroup']}"}
         for row, column in zip(rows, columns, strict=True)
     ]
+    small = [f"{found.n_left_out:,} by {found.column}" for found in analysis.subgroups if found.n_left_out]
+    left_out = f" Rows of subgroups that are too small are left out: {', '.join(small)}." if small else ""
     return [
         ChartPart(
             title="Effects by subgroup",
             text=(
-                "The same effect among some of the rows. Subgroups that overlap in their intervals may not "
-                "differ at all, and among many subgroups some intervals leave out zero by chance."
+                "The same effect among some of the rows. Subgroups whose intervals overlap may not differ, "
+                f"and of many subgroups some seem to differ by chance.{left_out}"
             ),
             chart=effects_chart(rows, "subgroup", value_title=_value_title(analysis), highlighted="all rows"),
             description=f"Estimates in {len(rows) - 1} subgroups with their intervals.",
@@ -157,8 +160,8 @@ def groups_part(analysis: EffectAnalysis) -> ChartPart:
     if dropped:
         lost = model.n_rows_given_ - len(model.rows_)
         text += (
-            f" {len(dropped):,} of {len(labels):,} groups, with {lost:,} rows, have only one of the two; they "
-            "were dropped, and the effect says nothing about them."
+            f" {len(dropped):,} of {len(labels):,} groups, with {lost:,} rows, have only one of the two; "
+            "they were dropped, and the effect says nothing about them."
         )
     return ChartPart(
         title=f"Overlap by {group}",
@@ -190,10 +193,10 @@ def balance_part(analysis: EffectAnalysis) -> ChartPart:
     return ChartPart(
         title="Balance",
         text=(
-            "Differences between treated and untreated rows, before and after weighting by the probability of "
-            "treatment, in standard deviations. Differences between the dashed lines (0.1) are usually called "
-            f"balanced; the largest after weighting is {worst:.2f}. What weighting leaves, the models of the "
-            f"outcome adjust for.{limited}"
+            "Differences between treated and untreated rows, in standard deviations, before and after "
+            "weighting by the probability of treatment. Columns between the dashed lines (0.1) are usually "
+            f"called balanced; the largest after weighting is {worst:.2f}. What weighting leaves, the models "
+            f"of the outcome adjust for.{limited}"
         ),
         chart=balance_chart(rows),
         description=f"Differences of {len(rows)} columns before and after weighting.",

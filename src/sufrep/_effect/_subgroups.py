@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sufrep.causal._plots import frame_rows
+from sufrep.representation import is_null
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 # Numbers with more values are cut into thirds; of text, the most frequent levels are shown.
 _MOST_LEVELS = 6
 _THIRDS = (1 / 3, 2 / 3)
+# The effect of a smaller share of the rows is mostly noise, and would stretch the axis for all others.
+_LEAST_SHARE = 0.05
+_OTHERS = "all others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +37,13 @@ class Subgroups:
     rows : tuple of dict
         With the keys ``subgroup``, ``estimate``, ``std_error``, ``lower``, ``upper``, ``p_value`` and
         ``n_rows``.
+    n_left_out : int
+        Rows of subgroups that are too small for an effect of their own, even together.
     """
 
     column: str
     rows: tuple[dict[str, Any], ...]
+    n_left_out: int = 0
 
 
 def subgroup_effects(model: AIPW, values: pl.Series) -> Subgroups | None:
@@ -48,14 +56,17 @@ def subgroup_effects(model: AIPW, values: pl.Series) -> Subgroups | None:
     values : polars.Series, length n_samples
         A value for each row of the table.
     """
-    codes, labels = _pooled(model, *subgroup_codes(values))
-    if len(labels) < 2:
+    codes, labels = subgroup_codes(values)
+    found = _large_enough(model, codes[model.rows_], labels)
+    if len(found) < 2:
         return None
-    rows = []
-    for row in frame_rows(model.gate(codes)):
-        label = labels[int(row.pop("level"))]
-        rows.append({"subgroup": label, **row})
-    return Subgroups(values.name, tuple(rows))
+    rows: list[dict[str, Any]] = []
+    for label, members in found.items():
+        # With the other subgroups together, so that every effect exists.
+        inside, *_ = (row for row in frame_rows(model.gate(np.isin(codes, members))) if row.pop("level"))
+        rows.append({"subgroup": label, **inside})
+    left_out = len(model.rows_) - sum(row["n_rows"] for row in rows)
+    return Subgroups(values.name, tuple(rows), left_out)
 
 
 def subgroup_codes(values: pl.Series) -> tuple[Codes, list[str]]:
@@ -69,14 +80,9 @@ def subgroup_codes(values: pl.Series) -> tuple[Codes, list[str]]:
     levels = counts[name].to_list()
     shown = sorted(levels[:_MOST_LEVELS])
     places = {level: place for place, level in enumerate(shown)}
-    is_known = values.is_not_null().to_list()
     other, null = len(shown), len(shown) + 1
     codes = np.array(
-        [
-            places.get(value, other) if is_there and value == value else null
-            for value, is_there in zip(values.to_list(), is_known, strict=True)
-        ],
-        dtype=np.intp,
+        [null if is_null(value) else places.get(value, other) for value in values.to_list()], dtype=np.intp
     )
     labels = [*(f"{name} = {_text(level)}" for level in shown), f"other {name}", f"{name} is null"]
     return codes, labels
@@ -91,39 +97,28 @@ def _thirds(numbers: Any, name: str) -> tuple[Codes, list[str]]:
     codes[null] = len(edges) + 1
     texts = [f"{edge:.4g}" for edge in edges]
     labels = [f"{name} up to {texts[0]}"] if texts else [name]
-    labels += [f"{name} over {low}, up to {high}" for low, high in zip(texts, texts[1:], strict=False)]
+    labels += [f"{name} over {low}, up to {high}" for low, high in pairwise(texts)]
     labels += [f"{name} over {texts[-1]}"] if texts else []
     return codes, [*labels, f"{name} is null"]
 
 
-def _pooled(model: AIPW, codes: Codes, labels: Sequence[str]) -> tuple[Codes, list[str]]:
-    """Subgroups that can have an effect of their own; the others are joined, with the smallest if need be.
-
-    The codes of all rows of the table are returned, numbered by the subgroups that are left.
-    """
-    kept = codes[model.rows_]
-    counts = np.bincount(kept, minlength=len(labels))
-    present = [code for code in range(len(labels)) if counts[code]]
-    good = [code for code in present if _is_enough(model, kept == code)]
+def _large_enough(model: AIPW, codes: Codes, labels: Sequence[str]) -> dict[str, list[int]]:
+    """The codes of each subgroup that can have an effect of its own; the others are joined, if that helps."""
+    present = np.unique(codes).tolist()
+    good = [code for code in present if _is_enough(model, codes == code)]
     rest = [code for code in present if code not in good]
-    if rest and good and not _is_enough(model, np.isin(kept, rest)):
-        smallest = min(good, key=lambda code: counts[code])
-        good.remove(smallest)
-        rest.append(smallest)
-    # Rows of dropped groups have no effect, and the number that they get is never used.
-    found = np.full(len(codes), -1, dtype=np.intp)
-    for place, joined in enumerate([*([code] for code in good), rest]):
-        found[np.isin(codes, joined)] = place
-    others = [labels[rest[0]] if len(rest) == 1 else "all others"] if rest else []
-    return found, [*(labels[code] for code in good), *others]
+    found = {labels[code]: [code] for code in good}
+    if len(rest) > 1 and _is_enough(model, np.isin(codes, rest)):
+        found[_OTHERS] = rest
+    return found
 
 
 def _is_enough(model: AIPW, inside: Mask) -> bool:
-    """Whether rows have both arms and two clusters, which an effect and its error need."""
+    """Whether rows are enough for an effect and its error: both arms, two clusters, and not too few."""
     data = model.data_
     arms = np.unique(data.treatment[inside])
     clusters = np.flatnonzero(inside) if data.clusters is None else np.unique(data.clusters[inside])
-    return len(arms) == 2 and len(clusters) > 1
+    return len(arms) == 2 and len(clusters) > 1 and bool(inside.mean() >= _LEAST_SHARE)
 
 
 def _text(level: Any) -> str:

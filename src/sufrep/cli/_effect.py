@@ -90,8 +90,8 @@ def effect(
         list[str],
         typer.Option(
             "--by",
-            help="Columns whose values, or thirds of whose range, are subgroups; by default the first covariates; "
-            "several may follow.",
+            help="Columns whose values (of numbers, thirds of the rows) are subgroups; by default the first "
+            "covariates, in the report only; several may follow.",
         ),
     ] = [],
     estimand: Annotated[
@@ -106,7 +106,7 @@ def effect(
         str,
         typer.Option(
             "--cluster",
-            help="Clusters of the standard error: a column, auto for the group, or none for independent rows.",
+            help="Clusters of the standard error: a column, auto (the group), or none (independent rows).",
         ),
     ] = "auto",
     linear: Annotated[
@@ -171,7 +171,7 @@ def effect(
     if as_json:
         print_json(analysis.to_dict(), indent=1)
     else:
-        _print(analysis, Printer([html]))
+        _print(analysis, Printer([html]), subgroups=bool(by))
     if html is not None:
         with waiting("drawing the report"):
             analysis.to_html(html, loading=source.code)
@@ -179,7 +179,7 @@ def effect(
 
 
 def _check_roles(roles: Mapping[str, Sequence[str]], cluster: str, by: Sequence[str]) -> None:
-    """Raise if a column has two roles; a cluster may be a group, and a subgroup may be anything that is kept."""
+    """Raise if a column has two roles; a cluster may be a group, and subgroups may be by covariates."""
     seen: dict[str, str] = {}
     for option, columns in roles.items():
         for column in dict.fromkeys(columns):
@@ -226,7 +226,7 @@ def _is_number(typed: str, value: float) -> bool:
         return False
 
 
-def _print(analysis: EffectAnalysis, printer: Printer) -> None:
+def _print(analysis: EffectAnalysis, printer: Printer, *, subgroups: bool) -> None:
     from sufrep._effect._analysis import number_text
     from sufrep._statistics import p_value_text
 
@@ -240,7 +240,7 @@ def _print(analysis: EffectAnalysis, printer: Printer) -> None:
     printer.table(
         ("adjusted for", *titles), [(row["step"], *cells(row)) for row in analysis.ladder], n_left=1
     )
-    for found in analysis.subgroups:
+    for found in analysis.subgroups if subgroups else ():
         printer.line()
         rows = [(row["subgroup"], f"{row['n_rows']:,}", *cells(row)) for row in found.rows]
         printer.table((f"by {found.column}", "rows", *titles), rows, n_left=1)
