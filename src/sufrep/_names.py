@@ -43,6 +43,8 @@ COMPARISON_MODELS = ("forest", "xgboost", "boosting", "linear")
 
 # What a treatment effect is averaged over: all rows, treated rows, or rows weighted by overlap.
 ESTIMANDS = ("ATE", "ATT", "ATO")
+# What is known about a group: its covariates, its share of treated rows, and both multiplied.
+GROUP_STATISTICS = ("X", "W", "WX")
 
 Setup: TypeAlias = Literal["global_linear", "latent_linear", "piecewise_linear"]
 SETUPS: tuple[Setup, ...] = get_args(Setup)

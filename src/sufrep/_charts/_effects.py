@@ -19,6 +19,8 @@ from sufrep._charts._altair import (
 )
 from sufrep._charts._points import MAX_LEVELS
 
+from sufrep.errors import listed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 _HEIGHT = 260
 _ROW_HEIGHT = 22
 _N_BINS = 25
+# Groups in a tooltip.
+_NAMED = 5
 # Differences of less than a tenth of a standard deviation are usually called balanced.
 _BALANCED = 0.1
 _KEPT, _DROPPED = "kept", "dropped"
-_BEFORE, _AFTER = "before weighting", "after weighting"
+_BEFORE, _AFTER = "before", "after"
 
 
 def propensity_bars(propensity: Floats, treated: Mask) -> Any:
@@ -85,6 +89,8 @@ def group_shares(
 ) -> Any:
     """Groups by their size and their share of treated rows; those that were dropped are marked.
 
+    Groups with the same numbers are one larger dot.
+
     Parameters
     ----------
     labels : sequence of str, length n
@@ -94,33 +100,27 @@ def group_shares(
         Share of treated rows.
     dropped : ndarray of bool, shape (n,)
     group_title : str
-        What a group is called, such as the name of the column.
+        What a group is called, in the singular.
 
     Returns
     -------
     altair.Chart
     """
     alt = load_altair()
-    rows = [
-        {
-            "label": labels[i],
-            "size": int(sizes[i]),
-            "share": float(shares[i]),
-            "kind": _DROPPED if dropped[i] else _KEPT,
-        }
-        for i in np.argsort(-sizes, kind="stable")[:MAX_LEVELS].tolist()
-    ]
+    rows = _group_rows(labels, sizes, shares, dropped)
     kinds = [_KEPT, *([_DROPPED] if any(row["kind"] == _DROPPED for row in rows) else [])]
+    # Sizes of dots have a range even if no two groups coincide.
+    most = max([2, *(row["count"] for row in rows)])
     # Where all groups have one size, a logarithmic axis around it needs a width of its own.
     low, high = float(np.min(sizes, initial=np.inf)), float(np.max(sizes, initial=1.0))
     domain = [min(low, high) / 1.15, high * 1.15]
     return (
         alt.Chart(alt.Data(values=rows))
-        .mark_point(filled=True, size=46, opacity=0.75)
+        .mark_point(filled=True, opacity=0.75)
         .encode(
             x=alt.X(
                 "size:Q",
-                title=f"rows of the {group_title}",
+                title=f"rows per {group_title}",
                 scale=alt.Scale(type="log", domain=domain, nice=False),
                 axis=alt.Axis(format="~s", tickCount=5, grid=False),
             ),
@@ -134,14 +134,33 @@ def group_shares(
             shape=alt.condition(
                 f"datum.kind === {json.dumps(_DROPPED)}", alt.value("cross"), alt.value("circle")
             ),
+            size=alt.Size("count:Q", scale=alt.Scale(domain=[1, most], range=[46, 420]), legend=None),
             tooltip=[
                 alt.Tooltip("label:N", title=group_title),
-                alt.Tooltip("size:Q", title="rows", format=COUNT),
+                alt.Tooltip("size:Q", title=f"rows per {group_title}", format=COUNT),
                 alt.Tooltip("share:Q", title="treated", format=SHARE),
             ],
         )
         .properties(width="container", height=_HEIGHT)
     )
+
+
+def _group_rows(labels: Sequence[str], sizes: Floats, shares: Floats, dropped: Mask) -> list[dict[str, Any]]:
+    """One row for the groups that have the same numbers."""
+    found: dict[tuple[int, float, str], list[str]] = {}
+    for i in np.argsort(-sizes, kind="stable")[:MAX_LEVELS].tolist():
+        key = (int(sizes[i]), float(shares[i]), _DROPPED if dropped[i] else _KEPT)
+        found.setdefault(key, []).append(labels[i])
+    return [
+        {
+            "label": listed(same, _NAMED, quote=False),
+            "count": len(same),
+            "size": size,
+            "share": share,
+            "kind": kind,
+        }
+        for (size, share, kind), same in found.items()
+    ]
 
 
 def love_plot(sections: Mapping[str, Sequence[tuple[str, float, float]]]) -> Any:
@@ -192,7 +211,7 @@ def love_plot(sections: Mapping[str, Sequence[tuple[str, float, float]]]) -> Any
             axis=alt.Axis(format=NUMBER_TICKS, tickCount=6, domain=False),
         )
 
-    hover = {"name": "column", "before": _BEFORE, "after": _AFTER}
+    hover = {"name": "column", "before": "before weighting", "after": "after weighting"}
     base = alt.Chart().encode(y=y, tooltip=tooltips(alt, rows, hover))
     changes = base.transform_filter(f"datum.series === {json.dumps(_AFTER)}")
     changes = changes.mark_rule(color=NEUTRAL, strokeWidth=1.5, opacity=0.6).encode(

@@ -156,11 +156,14 @@ def groups_part(analysis: EffectAnalysis) -> ChartPart:
     labels, dropped = model.whole_.labels, set(model.dropped_groups_)
     largest = (-sizes).argsort(kind="stable")[:_MAX_LISTED_GROUPS].tolist()
     limited = f" Only the {MAX_LEVELS:,} largest are drawn." if len(labels) > MAX_LEVELS else ""
-    text = f"Each dot is one level of {group}. Within a group, treated rows are compared with untreated ones."
+    text = (
+        f"Dots are levels of {group}; a larger dot is several with the same numbers. Within a level, treated "
+        "rows are compared with untreated ones."
+    )
     if dropped:
         lost = model.n_rows_given_ - len(model.rows_)
         text += (
-            f" {len(dropped):,} of {len(labels):,} groups, with {lost:,} rows, have only one of the two; "
+            f" {len(dropped):,} of {len(labels):,} levels, with {lost:,} rows, have only one of the two; "
             "they were dropped, and the effect says nothing about them."
         )
     return ChartPart(

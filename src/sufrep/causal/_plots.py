@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sufrep.causal._aipw import AIPW
 
 # Rows of each section of the love plot.
-MOST_BALANCE_ROWS = 30
+MOST_BALANCE_ROWS = 20
 _SECTIONS = {"covariate": "Covariates of the row", "group": "Statistics of the group"}
 _HOVER = {"value": "estimate", "low": "95 % from", "high": "to"}
 

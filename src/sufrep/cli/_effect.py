@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import ESTIMANDS
+from sufrep._names import ESTIMANDS, GROUP_STATISTICS
 from sufrep.cli._arguments import (
     DropOption,
     ForceOption,
@@ -46,6 +46,7 @@ _SPELLING = Spelling(
         "n_repeats": "--repeats",
         "outcome": "--outcome",
         "random_state": "--seed",
+        "statistics": "--statistics",
         "treated": "--treated",
         "treatment": "--treatment",
     }
@@ -109,6 +110,15 @@ def effect(
             help="Clusters of the standard error: a column, auto (the group), or none (independent rows).",
         ),
     ] = "auto",
+    statistics: Annotated[
+        list[str],
+        typer.Option(
+            "--statistics",
+            callback=known_names(GROUP_STATISTICS),
+            help="What stands for the group: the means of its covariates (X), its share of treated rows (W), "
+            "means of their products (WX); several may follow.",
+        ),
+    ] = ["X", "W"],
     linear: Annotated[
         bool,
         typer.Option("--linear", help="Linear and logistic regression instead of gradient boosting; faster."),
@@ -155,6 +165,7 @@ def effect(
                 linear=linear,
                 group=tuple(dict.fromkeys(group)) if len(set(group)) > 1 else group[0],
                 covariates=list(dict.fromkeys(covariates)) or None,
+                statistics=tuple(dict.fromkeys(statistics)),
                 estimand=estimand,
                 cluster=None if cluster == _NO_CLUSTERS else cluster,
                 n_folds=folds,
