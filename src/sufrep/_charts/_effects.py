@@ -18,7 +18,6 @@ from sufrep._charts._altair import (
     tooltips,
 )
 from sufrep._charts._points import MAX_LEVELS
-
 from sufrep.errors import listed
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ _ROW_HEIGHT = 22
 _N_BINS = 25
 # Groups in a tooltip.
 _NAMED = 5
+_FEW = 10
 # Differences of less than a tenth of a standard deviation are usually called balanced.
 _BALANCED = 0.1
 _KEPT, _DROPPED = "kept", "dropped"
@@ -109,8 +109,8 @@ def group_shares(
     alt = load_altair()
     rows = _group_rows(labels, sizes, shares, dropped)
     kinds = [_KEPT, *([_DROPPED] if any(row["kind"] == _DROPPED for row in rows) else [])]
-    # Sizes of dots have a range even if no two groups coincide.
-    most = max([2, *(row["count"] for row in rows)])
+    # A few groups with the same numbers are not yet a large dot.
+    most = max([_FEW, *(row["count"] for row in rows)])
     # Where all groups have one size, a logarithmic axis around it needs a width of its own.
     low, high = float(np.min(sizes, initial=np.inf)), float(np.max(sizes, initial=1.0))
     domain = [min(low, high) / 1.15, high * 1.15]
@@ -196,7 +196,7 @@ def love_plot(sections: Mapping[str, Sequence[tuple[str, float, float]]]) -> Any
         grid=False,
         labelPadding=10,
         labelOverlap=False,
-        labelExpr=f"{_in_script(labels)}[datum.value]",
+        labelExpr=f"{json.dumps(labels)}[datum.value]",
         labelFontWeight=alt.condition(
             f"indexof({json.dumps(headings)}, datum.value) >= 0", alt.value("bold"), alt.value("normal")
         ),
@@ -225,8 +225,3 @@ def love_plot(sections: Mapping[str, Sequence[tuple[str, float, float]]]) -> Any
     return alt.layer(zero, reference_rule(limits), changes, dots, data=alt.Data(values=rows)).properties(
         width="container", height=max(len(labels), 1) * _ROW_HEIGHT
     )
-
-
-def _in_script(labels: Sequence[str]) -> str:
-    """A list of texts as an expression of Vega."""
-    return json.dumps(list(labels), ensure_ascii=True)

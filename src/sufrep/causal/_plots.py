@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Rows of each section of the love plot.
 MOST_BALANCE_ROWS = 20
-_SECTIONS = {"covariate": "Covariates of the row", "group": "Statistics of the group"}
+_SECTIONS = {"covariate": "Covariates", "group": "Group statistics"}
 _HOVER = {"value": "estimate", "low": "95 % from", "high": "to"}
 
 
