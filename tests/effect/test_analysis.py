@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conftest import analysed, simulated
 from sufrep._effect import EffectAnalysis
 from sufrep._effect._analysis import ASSUMPTION, CANNOT_DETECT, number_text
 
 
 def with_effect(analysis: EffectAnalysis, estimate: float) -> EffectAnalysis:
     """The analysis as if another effect had been estimated."""
-    from copy import copy
-
     model = copy(analysis.model)
     model.effect_ = replace(model.effect_, estimate=estimate)
     return replace(analysis, model=model)
@@ -26,8 +24,8 @@ def test_the_headline_has_the_effect_its_interval_and_the_rows_it_holds_for(anal
     effect = analysis.model.effect_
     low, high = effect.interval
     assert analysis.verdict[0] == (
-        f"drug = yes raises days by {effect.estimate:.3f} (95 % interval {low:.3f} to {high:.3f}), on average "
-        "over 380 rows in the 38 groups (hospital) with treated and untreated rows."
+        f"drug = yes raises days by {effect.estimate:.3f} (95 % interval {low:.3f} to {high:.3f}), on "
+        "average over 380 rows in the 38 groups (hospital) with treated and untreated rows."
     )
     assert analysis.verdict[-1] == ASSUMPTION
 
@@ -57,8 +55,8 @@ def test_the_verdict_compares_with_what_the_covariates_alone_give(analysis):
         ("ATO", "weighted by how well treated and untreated rows overlap."),
     ],
 )
-def test_other_estimands_name_other_rows(estimand, words):
-    found = analysed(simulated(), estimand=estimand)
+def test_other_estimands_name_other_rows(analysed, estimand, words):
+    found = analysed(estimand=estimand)
     assert words in found.verdict[0]
     assert (found.sensitivity is None) is (estimand == "ATO")
     assert found.sensitivity_text.endswith(CANNOT_DETECT)
@@ -69,10 +67,9 @@ def test_dropped_groups_are_counted_and_named(analysis):
     assert analysis.notes[1] == "Dropped groups: h00, h01."
 
 
-def test_the_first_covariates_define_subgroups_unless_columns_are_named(analysis):
+def test_the_first_covariates_define_subgroups_unless_columns_are_named(analysis, analysed):
     assert [found.column for found in analysis.subgroups] == ["age", "ward"]
-    table = simulated()
-    found = analysed(table, by=("ward", "hospital"), covariates=["age"])
+    found = analysed(by=("ward", "hospital"), covariates=["age"])
     assert [each.column for each in found.subgroups] == ["ward"]
     assert found.notes[-1].startswith("No effects by hospital: it has no two subgroups")
 
@@ -85,8 +82,8 @@ def test_all_results_are_plain_values(analysis):
     assert found["sensitivity"]["robustness"] == analysis.sensitivity.robustness
 
 
-def test_values_that_are_not_finite_become_none():
-    found = analysed(simulated(), cluster=None).to_dict()
+def test_values_that_are_not_finite_become_none(analysed):
+    found = analysed(cluster=None).to_dict()
     assert found["effect"]["dof"] is None
     assert found["effect"]["n_clusters"] is None
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
-from conftest import analysed, simulated
 from sufrep._effect._analysis import CANNOT_DETECT
 from sufrep._effect._page import effect_page
 from sufrep._effect._subgroups import Subgroups
@@ -61,25 +60,24 @@ def test_sensitivity_says_that_it_cannot_detect_a_violation(analysis):
     assert part(effect_page(analysis), "If something").text.endswith(CANNOT_DETECT)
 
 
-def test_a_page_without_subgroups_or_sensitivity_is_complete():
-    page = effect_page(replace(analysed(simulated(), estimand="ATO"), subgroups=()))
+def test_a_page_without_subgroups_or_sensitivity_is_complete(analysed):
+    page = effect_page(replace(analysed(estimand="ATO"), subgroups=()))
     assert "Effects by subgroup" not in [found.title for found in page.parts]
     assert part(page, "If something").rows == []
 
 
-def test_subgroups_of_the_same_name_are_kept_apart(analysis):
-    row = {**analysis.subgroups[0].rows[0], "subgroup": "all others"}
-    twice = replace(analysis, subgroups=(Subgroups("age", (row,), 3), Subgroups("ward", (row,))))
-    found = part(effect_page(twice), "Effects by subgroup")
-    assert [cells[0] for cells in found.table.rows] == ["all rows", "age: all others", "ward: all others"]
+def test_subgroups_that_are_too_small_are_mentioned(analysis):
+    row = analysis.subgroups[0].rows[0]
+    found = part(effect_page(replace(analysis, subgroups=(Subgroups("age", (row,), 3),))), "Effects by")
+    assert [cells[0] for cells in found.table.rows] == ["all rows", row["subgroup"]]
     assert "left out: 3 by age." in found.text
 
 
-def test_the_code_gives_the_same_estimate(analysis):
+def test_the_code_gives_the_same_estimate(analysis, patients):
     loading = "import numpy as np\ntable = the_table"
     code = part(effect_page(analysis, loading), "Do it in Python").code
     printed = StringIO()
     with redirect_stdout(printed):
-        exec(code, {"the_table": simulated()})
+        exec(code, {"the_table": patients})
     assert printed.getvalue().strip() == analysis.model.effect_.summary()
     assert "table is the table" in part(effect_page(analysis), "Do it in Python").code

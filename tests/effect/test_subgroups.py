@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import simulated
 from sufrep._effect._subgroups import subgroup_codes, subgroup_effects
 
 NUMBERS = st.lists(st.one_of(st.none(), st.integers(-50, 50)), min_size=1, max_size=60)
@@ -36,7 +35,7 @@ def test_labels_of_thirds_say_which_numbers_they_contain():
 
 def test_rare_levels_of_text_are_together():
     codes, labels = subgroup_codes(pl.Series("x", [*"aabbccddeeff", "g", None]))
-    assert labels == [*(f"x = {level}" for level in "abcdef"), "other x", "x is null"]
+    assert labels == [*(f"x = {level}" for level in "abcdef"), None, "x is null"]
     assert codes.tolist()[-2:] == [6, 7]
 
 
@@ -45,9 +44,8 @@ def test_nan_is_a_null_and_booleans_are_written_as_in_files():
     assert subgroup_codes(pl.Series("x", [True, False]))[1][:2] == ["x = false", "x = true"]
 
 
-def test_effects_are_those_of_gate(analysis):
-    table = simulated()
-    found = subgroup_effects(analysis.model, table["ward"])
+def test_effects_are_those_of_gate(analysis, patients):
+    found = subgroup_effects(analysis.model, patients["ward"])
     expected = analysis.model.gate("ward", library="polars").drop("level").to_dicts()
     assert [row["subgroup"] for row in found.rows] == ["ward = a", "ward = b"]
     for row, other in zip(found.rows, expected, strict=True):
@@ -55,21 +53,22 @@ def test_effects_are_those_of_gate(analysis):
     assert found.n_left_out == 0
 
 
-def test_a_subgroup_that_is_too_small_is_left_out(analysis):
-    ward = simulated()["ward"].to_list()
+def test_a_subgroup_that_is_too_small_is_left_out(analysis, patients):
+    ward = patients["ward"].to_list()
     ward[40:50] = ["c"] * 10
     found = subgroup_effects(analysis.model, pl.Series("ward", ward))
     assert [row["subgroup"] for row in found.rows] == ["ward = a", "ward = b"]
     assert found.n_left_out == 8  # two of the ten rows are in dropped groups
 
 
-def test_small_subgroups_may_be_large_enough_together(analysis):
-    ward = simulated()["ward"].to_list()
-    ward[40:70] = ["c"] * 15 + ["d"] * 15
+def test_small_subgroups_may_be_large_enough_together(analysis, patients):
+    ward = patients["ward"].to_list()
+    ward[200:230] = ["c"] * 15 + ["d"] * 15
     found = subgroup_effects(analysis.model, pl.Series("ward", ward))
-    assert [row["subgroup"] for row in found.rows][-1] == "all others"
+    assert [row["subgroup"] for row in found.rows][-1] == "other ward"
     assert found.n_left_out == 0
 
 
-def test_a_constant_has_no_subgroups(analysis):
+def test_a_constant_and_the_group_itself_have_no_subgroups(analysis, patients):
     assert subgroup_effects(analysis.model, pl.Series("x", [1] * 400)) is None
+    assert subgroup_effects(analysis.model, patients["hospital"]) is None

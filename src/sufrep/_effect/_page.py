@@ -102,13 +102,6 @@ def subgroup_parts(analysis: EffectAnalysis) -> list[ChartPart]:
         "n_rows": effect.n_rows,
     }
     rows = [whole, *(row for found in analysis.subgroups for row in found.rows)]
-    # Two columns may have a subgroup of the same name, such as "all others".
-    names = [row["subgroup"] for row in rows]
-    columns = ["", *(found.column for found in analysis.subgroups for _ in found.rows)]
-    rows = [
-        row if names.count(row["subgroup"]) == 1 else {**row, "subgroup": f"{column}: {row['subgroup']}"}
-        for row, column in zip(rows, columns, strict=True)
-    ]
     small = [f"{found.n_left_out:,} by {found.column}" for found in analysis.subgroups if found.n_left_out]
     left_out = f" Rows of subgroups that are too small are left out: {', '.join(small)}." if small else ""
     return [

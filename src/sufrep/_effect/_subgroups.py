@@ -24,7 +24,6 @@ _MOST_LEVELS = 6
 _THIRDS = (1 / 3, 2 / 3)
 # The effect of a smaller share of the rows is mostly noise, and would stretch the axis for all others.
 _LEAST_SHARE = 0.05
-_OTHERS = "all others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def subgroup_effects(model: AIPW, values: pl.Series) -> Subgroups | None:
         A value for each row of the table.
     """
     codes, labels = subgroup_codes(values)
-    found = _large_enough(model, codes[model.rows_], labels)
+    found = _large_enough(model, values.name, codes[model.rows_], labels)
     if len(found) < 2:
         return None
     rows: list[dict[str, Any]] = []
@@ -69,8 +68,8 @@ def subgroup_effects(model: AIPW, values: pl.Series) -> Subgroups | None:
     return Subgroups(values.name, tuple(rows), left_out)
 
 
-def subgroup_codes(values: pl.Series) -> tuple[Codes, list[str]]:
-    """The number of the subgroup of each row, and the names of the subgroups."""
+def subgroup_codes(values: pl.Series) -> tuple[Codes, list[str | None]]:
+    """The number of the subgroup of each row, and the names of the subgroups; None for levels not shown."""
     name, known = values.name, values.drop_nulls()
     if values.dtype.is_float():
         known = known.drop_nans()
@@ -84,11 +83,11 @@ def subgroup_codes(values: pl.Series) -> tuple[Codes, list[str]]:
     codes = np.array(
         [null if is_null(value) else places.get(value, other) for value in values.to_list()], dtype=np.intp
     )
-    labels = [*(f"{name} = {_text(level)}" for level in shown), f"other {name}", f"{name} is null"]
+    labels = [*(f"{name} = {_text(level)}" for level in shown), None, f"{name} is null"]
     return codes, labels
 
 
-def _thirds(numbers: Any, name: str) -> tuple[Codes, list[str]]:
+def _thirds(numbers: Any, name: str) -> tuple[Codes, list[str | None]]:
     """Three subgroups of about the same size, fewer if many rows have the same value."""
     null = np.isnan(numbers)
     edges = np.unique(np.quantile(numbers[~null], _THIRDS, method="inverted_cdf"))
@@ -102,14 +101,18 @@ def _thirds(numbers: Any, name: str) -> tuple[Codes, list[str]]:
     return codes, [*labels, f"{name} is null"]
 
 
-def _large_enough(model: AIPW, codes: Codes, labels: Sequence[str]) -> dict[str, list[int]]:
+def _large_enough(model: AIPW, name: str, codes: Codes, labels: Sequence[str | None]) -> dict[str, list[int]]:
     """The codes of each subgroup that can have an effect of its own; the others are joined, if that helps."""
-    present = np.unique(codes).tolist()
-    good = [code for code in present if _is_enough(model, codes == code)]
-    rest = [code for code in present if code not in good]
-    found = {labels[code]: [code] for code in good}
-    if len(rest) > 1 and _is_enough(model, np.isin(codes, rest)):
-        found[_OTHERS] = rest
+    found: dict[str, list[int]] = {}
+    rest = []
+    for code in np.unique(codes).tolist():
+        label = labels[code]
+        if label is not None and _is_enough(model, codes == code):
+            found[label] = [code]
+        else:
+            rest.append(code)
+    if rest and _is_enough(model, np.isin(codes, rest)):
+        found[f"other {name}"] = rest
     return found
 
 
