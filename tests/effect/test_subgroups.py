@@ -33,6 +33,16 @@ def test_labels_of_thirds_say_which_numbers_they_contain():
     assert labels[:3] == ["age up to 2", "age over 2, up to 5", "age over 5"]
 
 
+def test_thirds_that_differ_in_late_digits_have_names_of_their_own():
+    _, labels = subgroup_codes(pl.Series("x", 1 + np.arange(9.0) * 1e-9))
+    assert len(set(labels)) == 4
+    assert subgroup_codes(pl.Series("day", np.arange(20_140_101, 20_140_110)))[1][0] == "day up to 20140103"
+
+
+def test_a_column_may_be_called_count():
+    assert subgroup_codes(pl.Series("count", [1, 1, 2]))[1][:2] == ["count = 1", "count = 2"]
+
+
 def test_rare_levels_of_text_are_together():
     codes, labels = subgroup_codes(pl.Series("x", [*"aabbccddeeff", "g", None]))
     assert labels == [*(f"x = {level}" for level in "abcdef"), None, "x is null"]

@@ -236,7 +236,7 @@ def analyse(
 def _first_covariates(model: AIPW, table: pl.DataFrame, given: dict[str, Any]) -> list[str]:
     """The first columns that are controlled for."""
     if model.covariates is not None:
-        return list(model.covariates)[:_MOST_COLUMNS]
+        return [str(column) for column in model.covariates[:_MOST_COLUMNS]]
     taken = {*_columns_of(model), given["treatment"], given["outcome"], model.cluster}
     return [column for column in table.columns if column not in taken][:_MOST_COLUMNS]
 

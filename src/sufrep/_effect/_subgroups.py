@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ _MOST_LEVELS = 6
 _THIRDS = (1 / 3, 2 / 3)
 # The effect of a smaller share of the rows is mostly noise, and would stretch the axis for all others.
 _LEAST_SHARE = 0.05
+# Whole numbers are written out up to this size.
+_LARGE = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +78,14 @@ def subgroup_codes(values: pl.Series) -> tuple[Codes, list[str | None]]:
         known = known.drop_nans()
     if values.dtype.is_numeric() and known.n_unique() > _MOST_LEVELS:
         return _thirds(values.cast(float).fill_null(float("nan")).to_numpy(), name)
-    counts = known.value_counts(sort=True)
-    levels = counts[name].to_list()
-    shown = sorted(levels[:_MOST_LEVELS])
+    # Of levels with equally many rows, the first that occur are shown.
+    shown = sorted(level for level, _ in Counter(known.to_list()).most_common(_MOST_LEVELS))
     places = {level: place for place, level in enumerate(shown)}
     other, null = len(shown), len(shown) + 1
     codes = np.array(
         [null if is_null(value) else places.get(value, other) for value in values.to_list()], dtype=np.intp
     )
-    labels = [*(f"{name} = {_text(level)}" for level in shown), None, f"{name} is null"]
-    return codes, labels
+    return codes, [*(f"{name} = {_text(level)}" for level in shown), None, f"{name} is null"]
 
 
 def _thirds(numbers: Any, name: str) -> tuple[Codes, list[str | None]]:
@@ -94,7 +95,9 @@ def _thirds(numbers: Any, name: str) -> tuple[Codes, list[str | None]]:
     edges = edges[edges < numbers[~null].max()]
     codes = np.searchsorted(edges, numbers, side="left")
     codes[null] = len(edges) + 1
-    texts = [f"{edge:.4g}" for edge in edges]
+    texts = [_text(edge) for edge in edges.tolist()]
+    if len(set(texts)) < len(texts):  # they differ in later digits
+        texts = list(map(repr, edges.tolist()))
     labels = [f"{name} up to {texts[0]}"] if texts else [name]
     labels += [f"{name} over {low}, up to {high}" for low, high in pairwise(texts)]
     labels += [f"{name} over {texts[-1]}"] if texts else []
@@ -125,6 +128,9 @@ def _is_enough(model: AIPW, inside: Mask) -> bool:
 
 
 def _text(level: Any) -> str:
+    """A level as it stands in a file; numbers that are not whole have six digits."""
     if isinstance(level, bool):
         return str(level).lower()
-    return f"{level:g}" if isinstance(level, float) else str(level)
+    if isinstance(level, float):
+        return f"{level:.0f}" if level.is_integer() and abs(level) < _LARGE else f"{level:g}"
+    return str(level)

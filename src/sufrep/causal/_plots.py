@@ -24,7 +24,7 @@ _HOVER = {"value": "estimate", "low": "95 % from", "high": "to"}
 
 def frame_rows(frame: Any) -> list[dict[str, Any]]:
     """The rows of a frame of any library."""
-    return nw.from_native(frame, eager_only=True).rows(named=True)
+    return list(nw.from_native(frame, eager_only=True).iter_rows(named=True))
 
 
 def effects_chart(
