@@ -168,6 +168,7 @@ def test_wrong_usage_has_exit_code_2(sufrep, table, options, words):
         ("--treatment drugs --outcome days --group hospital", "'drugs'"),
         (f"{ROLES} --treated yes --by wards", "'wards'"),
         ("--treatment ward --outcome drug --group hospital --treated a --drop id", "not a column of numbers"),
+        (f"{FAST} --folds 99", "use --folds 29, or folds='row' in Python."),
         (
             "--treatment drug --outcome days --group id --treated yes --linear",
             "compare groups that look alike with --statistics X,",

@@ -7,10 +7,13 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from sufrep._effect import EffectAnalysis
-from sufrep._effect._analysis import ASSUMPTION, CANNOT_DETECT, number_text
+from sufrep import AIPW
+from sufrep._effect import EffectAnalysis, analyse
+from sufrep._effect._analysis import CANNOT_DETECT, number_text
 
 
 def with_effect(analysis: EffectAnalysis, estimate: float) -> EffectAnalysis:
@@ -27,7 +30,8 @@ def test_the_headline_has_the_effect_its_interval_and_the_rows_it_holds_for(anal
         f"drug = yes raises days by {effect.estimate:.3f} (95 % interval {low:.3f} to {high:.3f}), on "
         "average over 380 rows in the 38 groups (hospital) with treated and untreated rows."
     )
-    assert analysis.verdict[-1] == ASSUMPTION
+    assert "rows of the same group with the same covariates differ in nothing else" in analysis.verdict[-1]
+    assert analysis.verdict[-1].endswith("The data cannot show whether they do.")
 
 
 @pytest.mark.parametrize(
@@ -93,3 +97,30 @@ def test_a_number_has_two_digits_of_its_error():
     assert number_text(1234.5, 140.0) == "1,234"
     assert number_text(float("nan"), 1.0) == "unknown"
     assert number_text(0.123456, float("nan")) == "0.1235"
+
+
+def without_columns(patients: pl.DataFrame, *columns: str, **parameters: Any) -> EffectAnalysis:
+    model = AIPW(LinearRegression(), LogisticRegression(), group="hospital", **parameters)
+    given = {"treatment": "drug", "outcome": "days", "treated": "yes"}
+    return analyse(model, patients.drop(columns), **given, progress=lambda *_: None)
+
+
+def test_without_covariates_the_group_is_adjusted_for(patients):
+    found = without_columns(patients, "age", "ward")
+    steps = [row["step"] for row in found.ladder]
+    assert steps == ["raw difference", "+ share of treated rows", "linear fixed effect"]
+    assert "Adjusted for hospital it is" in found.verdict[1]
+    assert found.subgroups == ()
+
+
+def test_a_treatment_of_whole_groups_is_compared_between_groups(patients):
+    between = patients.with_columns(
+        pl.when(pl.col("hospital") > "h19").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("drug")
+    )
+    found = without_columns(between, "ward", statistics=("X",))
+    assert [row["step"] for row in found.ladder] == [
+        *("raw difference", "covariates", "+ group means of covariates")
+    ]
+    assert found.notes == ()
+    assert "and for their means by hospital as well" in found.verdict[1]
+    assert "in groups with the same means of covariates, differ in nothing else" in found.verdict[2]

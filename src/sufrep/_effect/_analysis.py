@@ -27,8 +27,8 @@ _MOST_COLUMNS = 3
 _PRINTED_GROUPS = 5
 _PLAIN_LABELS = ("1", "1.0", "True", "true")
 ASSUMPTION = (
-    "This is the effect of the treatment if treated and untreated rows of the same group with the same "
-    "covariates differ in nothing else that matters for the outcome. The data cannot show whether they do."
+    "This is the effect of the treatment if treated and untreated rows {whose} differ in nothing else that "
+    "matters for the outcome. The data cannot show whether they do."
 )
 CANNOT_DETECT = "It cannot detect a violated assumption: it says how strong a violation would have to be."
 
@@ -73,7 +73,20 @@ class EffectAnalysis:
     @property
     def verdict(self) -> tuple[str, ...]:
         """Paragraphs; the first is the result in one sentence."""
-        return (self._headline(), *self._role_of_the_group(), ASSUMPTION)
+        whose = "of the same group with the same covariates"
+        if not self.controls_group:
+            whose = "with the same covariates, in groups with the same means of covariates,"
+        return (self._headline(), *self._role_of_the_group(), ASSUMPTION.format(whose=whose))
+
+    @property
+    def controls_group(self) -> bool:
+        """Whether rows are compared within groups, which takes the share of treated rows."""
+        return "W" in self.model.statistics
+
+    @property
+    def adjusted_for(self) -> str:
+        """What stands for the group in the estimate."""
+        return self.group if self.controls_group else f"their means by {self.group}"
 
     def _headline(self) -> str:
         effect = self.model.effect_
@@ -106,15 +119,20 @@ class EffectAnalysis:
 
     def _role_of_the_group(self) -> list[str]:
         """What adjusting for the group does to the estimate."""
-        steps = {row["step"]: row for row in self.ladder}
-        final = final_step(self.model, self.ladder)
-        if "covariates" not in steps or final in (None, "covariates"):
+        steps = {
+            row["step"]: number_text(row["estimate"], row["std_error"])
+            for row in self.ladder
+            if row["step"] in ("raw difference", "covariates")
+        }
+        if final_step(self.model, self.ladder) in (None, *steps):
             return []
-        without, raw = steps["covariates"], steps["raw difference"]
+        effect = self.model.effect_
+        final = number_text(effect.estimate, effect.std_error)
+        text = f"The raw difference is {steps['raw difference']}. Adjusted for "
+        if "covariates" not in steps:
+            return [f"{text}{self.group} it is {final}."]
         return [
-            f"The raw difference is {number_text(raw['estimate'], raw['std_error'])}. Adjusted for the "
-            f"covariates it is {number_text(without['estimate'], without['std_error'])}, and for "
-            f"{self.group} as well {number_text(self.model.effect_.estimate, self.model.effect_.std_error)}."
+            f"{text}the covariates it is {steps['covariates']}, and for {self.adjusted_for} as well {final}."
         ]
 
     @property

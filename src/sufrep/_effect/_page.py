@@ -40,7 +40,7 @@ def effect_page(analysis: EffectAnalysis, loading: str | None = None) -> Page:
     parts += [sensitivity_part(analysis), code_part(analysis, loading)]
     return Page(
         title=f"What does {analysis.treatment_text} do to {analysis.outcome}?",
-        subtitle=f"A treatment effect by sufrep, adjusted for the covariates and for {analysis.group}.",
+        subtitle=f"A treatment effect by sufrep, adjusted for the covariates and for {analysis.adjusted_for}.",
         # A line must not end between a number and its percent sign.
         verdict=tuple(paragraph.replace(" %", "\u00a0%") for paragraph in analysis.verdict),
         facts=_facts(analysis),
@@ -149,10 +149,9 @@ def groups_part(analysis: EffectAnalysis) -> ChartPart:
     labels, dropped = model.whole_.labels, set(model.dropped_groups_)
     largest = (-sizes).argsort(kind="stable")[:_MAX_LISTED_GROUPS].tolist()
     limited = f" Only the {MAX_LEVELS:,} largest are drawn." if len(labels) > MAX_LEVELS else ""
-    text = (
-        f"Dots are levels of {group}; a larger dot is several with the same numbers. Within a level, treated "
-        "rows are compared with untreated ones."
-    )
+    text = f"Dots are levels of {group}; a larger dot is several with the same numbers."
+    if analysis.controls_group:
+        text += " Within a level, treated rows are compared with untreated ones."
     if dropped:
         lost = model.n_rows_given_ - len(model.rows_)
         text += (

@@ -471,19 +471,27 @@ class AIPW(BaseEstimator):
             ("+ group means of covariates", ("X",)),
             ("+ share of treated rows", ("X", "W")),
         ]
-        if treatment_marks_rows(data) is None:
+        if data.names and treatment_marks_rows(data) is None:
             named.append(("+ means of treatment times covariates", ("X", "W", "WX")))
+        shares = whole.group_means(whole.treatment[:, None])
+        varies = bool(((shares > 0) & (shares < 1)).any())
         for name, statistics in named:
+            # Without covariates the first steps adjust for nothing; a treatment that is the same for all
+            # rows of a group leaves nothing to compare in the last ones.
+            if not (varies if "W" in statistics else data.names):
+                continue
             other = self if tuple(self.statistics) == statistics else clone(self)
             if other is not self:
                 other.set_params(statistics=statistics)._learn(whole)
             effect = other.effect_
             steps.append((name, _as_estimate(effect)))
-        filled = np.where(np.isnan(whole.covariates), 0.0, whole.covariates)
-        fixed = linear_fixed_effect(
-            whole.treatment, whole.outcome, filled, whole.groups, whole.weights, whole.clusters
-        )
-        return _effects_frame("step", [*steps, ("linear fixed effect", fixed)], library)
+        if varies:
+            filled = np.where(np.isnan(whole.covariates), 0.0, whole.covariates)
+            fixed = linear_fixed_effect(
+                whole.treatment, whole.outcome, filled, whole.groups, whole.weights, whole.clusters
+            )
+            steps.append(("linear fixed effect", fixed))
+        return _effects_frame("step", steps, library)
 
     def balance(self, *, library: str | None = None) -> Any:
         """Standardised differences between treated and untreated rows, before and after weighting.

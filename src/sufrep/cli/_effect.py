@@ -41,6 +41,7 @@ _SPELLING = Spelling(
         "cluster=None": "--cluster none",
         "covariates": "--covariates",
         "estimand": "--estimand",
+        "folds='row'": "folds='row' in Python",
         "group": "--group",
         "n_folds": "--folds",
         "n_repeats": "--repeats",
