@@ -40,7 +40,7 @@ def effect_page(analysis: EffectAnalysis, loading: str | None = None) -> Page:
     parts += [sensitivity_part(analysis), code_part(analysis, loading)]
     return Page(
         title=f"What does {analysis.treatment_text} do to {analysis.outcome}?",
-        subtitle=f"A treatment effect by sufrep, adjusted for the covariates and for {analysis.adjusted_for}.",
+        subtitle=f"A treatment effect by sufrep, adjusted for covariates and for {analysis.adjusted_for}.",
         # A line must not end between a number and its percent sign.
         verdict=tuple(paragraph.replace(" %", "\u00a0%") for paragraph in analysis.verdict),
         facts=_facts(analysis),
