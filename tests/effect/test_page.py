@@ -54,6 +54,8 @@ def test_balance_lists_covariates_and_statistics_of_the_group(analysis):
     balance = part(effect_page(analysis), "Balance")
     assert {row[1] for row in balance.table.rows} == {"covariate", "group"}
     assert {"age", "mean of treatment"} <= {row[0] for row in balance.table.rows}
+    worst = max(balance.table.rows, key=lambda row: abs(row[3]))
+    assert f"is {abs(worst[3]):.2f} ({worst[0]})." in balance.text
 
 
 def test_sensitivity_says_that_it_cannot_detect_a_violation(analysis):

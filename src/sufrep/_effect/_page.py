@@ -181,7 +181,8 @@ def groups_part(analysis: EffectAnalysis) -> ChartPart:
 
 def balance_part(analysis: EffectAnalysis) -> ChartPart:
     rows = analysis.balance
-    worst = max((abs(row["after"]) for row in rows if math.isfinite(row["after"])), default=0.0)
+    known = [row for row in rows if math.isfinite(row["after"])]
+    worst = max(known, key=lambda row: abs(row["after"]), default={"column": "none", "after": 0.0})
     kinds = [row["kind"] for row in rows]
     hidden = any(kinds.count(kind) > MOST_BALANCE_ROWS for kind in set(kinds))
     limited = f" Of each kind, the {MOST_BALANCE_ROWS} largest differences are drawn." if hidden else ""
@@ -190,8 +191,8 @@ def balance_part(analysis: EffectAnalysis) -> ChartPart:
         text=(
             "Differences between treated and untreated rows, in standard deviations, before and after "
             "weighting by the probability of treatment. Columns between the dashed lines (0.1) are usually "
-            f"called balanced; the largest after weighting is {worst:.2f}. What weighting leaves, the models "
-            f"of the outcome adjust for.{limited}"
+            f"called balanced. The largest difference after weighting is {abs(worst['after']):.2f} "
+            f"({worst['column']}). What weighting leaves, the models of the outcome adjust for.{limited}"
         ),
         chart=balance_chart(rows),
         description=f"Differences of {len(rows)} columns before and after weighting.",
@@ -210,8 +211,8 @@ def sensitivity_part(analysis: EffectAnalysis) -> TablePart:
         rows = [
             ("share of both that explains the whole estimate", _share(found.robustness)),
             ("share of both that makes the interval contain zero", _share(found.robustness_interval)),
-            (f"{analysis.group} as a benchmark: share of the outcome", _share(found.benchmark["cf_y"])),
-            (f"{analysis.group} as a benchmark: share of the treatment", _share(found.benchmark["cf_d"])),
+            (f"for comparison, {analysis.group}: share of the outcome", _share(found.benchmark["cf_y"])),
+            (f"for comparison, {analysis.group}: share of the treatment", _share(found.benchmark["cf_d"])),
             ("largest bias of a confounder with 3 % of both", found.bias),
         ]
     return TablePart(
