@@ -154,8 +154,8 @@ class EffectAnalysis:
             else f"For an interval that contains zero, {interval} is enough."
         )
         text += (
-            f" For comparison: what stands for {self.group} in the models explains {of_outcome} of the outcome "
-            f"and {of_treatment} of the treatment."
+            f" For comparison: what stands for {self.group} in the models explains {of_outcome} of the "
+            f"outcome and {of_treatment} of the treatment."
         )
         return f"{text} {CANNOT_DETECT}"
 

@@ -182,7 +182,9 @@ def groups_part(analysis: EffectAnalysis) -> ChartPart:
 def balance_part(analysis: EffectAnalysis) -> ChartPart:
     rows = analysis.balance
     known = [row for row in rows if math.isfinite(row["after"])]
-    worst = max(known, key=lambda row: abs(row["after"]), default={"column": "none", "after": 0.0})
+    worst: dict[str, Any] = max(
+        known, key=lambda row: abs(row["after"]), default={"column": "none", "after": 0.0}
+    )
     kinds = [row["kind"] for row in rows]
     hidden = any(kinds.count(kind) > MOST_BALANCE_ROWS for kind in set(kinds))
     limited = f" Of each kind, the {MOST_BALANCE_ROWS} largest differences are drawn." if hidden else ""
