@@ -33,6 +33,7 @@ def interval_dots(
     percent: bool = True,
     baseline: str | None = None,
     reference_title: str = "",
+    highlighted: str | None = None,
 ) -> Any:
     """A ranking with one row per name, one dot with its interval per series, and a line at zero.
 
@@ -53,6 +54,8 @@ def interval_dots(
         The name that the others are compared with; it is set in bold.
     reference_title : str
         Label of the line at zero.
+    highlighted : str, optional
+        The name that matters most: it is set in bold, and the others are paler.
 
     Returns
     -------
@@ -60,7 +63,7 @@ def interval_dots(
     """
     alt = load_altair()
     base = alt.Chart().encode(
-        y=_name_axis(alt, names, baseline),
+        y=_name_axis(alt, names, baseline, highlighted),
         yOffset=alt.YOffset("series:N", sort=list(series)),
         color=series_colour(alt, "series", series),
         tooltip=tooltips(alt, rows, hover, {"value", "low", "high"} if percent else ()),
@@ -69,6 +72,10 @@ def interval_dots(
     intervals = base.transform_filter("datum.low !== null && datum.high !== null")
     intervals = intervals.mark_rule(strokeWidth=2, opacity=0.55).encode(x=x("low"), x2="high:Q")
     dots = base.mark_circle(size=80, opacity=1).encode(x=x("value"))
+    if highlighted is not None:
+        is_highlighted = f"datum.name === {json.dumps(highlighted)}"
+        intervals = intervals.encode(opacity=alt.condition(is_highlighted, alt.value(0.9), alt.value(0.35)))
+        dots = dots.encode(opacity=alt.condition(is_highlighted, alt.value(1), alt.value(0.5)))
     height = len(names) * (_ROW_HEIGHT + _SERIES_HEIGHT * (len(series) - 1))
     return alt.layer(
         *_zero_line(alt, x, reference_title), intervals, dots, data=alt.Data(values=list(rows))
@@ -193,8 +200,11 @@ def _panel_line(
     return panel.facet(column=column, spacing=8)
 
 
-def _name_axis(alt: Any, names: Sequence[str], baseline: str | None) -> Any:
+def _name_axis(alt: Any, names: Sequence[str], baseline: str | None, highlighted: str | None = None) -> Any:
     is_baseline = f"datum.value === {json.dumps(baseline)}"
+    is_bold = (
+        is_baseline if highlighted is None else f"{is_baseline} || datum.value === {json.dumps(highlighted)}"
+    )
     axis = alt.Axis(
         domain=False,
         ticks=False,
@@ -202,7 +212,7 @@ def _name_axis(alt: Any, names: Sequence[str], baseline: str | None) -> Any:
         # Grid lines between the names, not through them, keep the dots of one name together.
         tickBand="extent",
         labelPadding=10,
-        labelFontWeight=alt.condition(is_baseline, alt.value("bold"), alt.value("normal")),
+        labelFontWeight=alt.condition(is_bold, alt.value("bold"), alt.value("normal")),
         labelExpr=f"{is_baseline} ? datum.label + ' (baseline)' : datum.label",
     )
     return alt.Y("name:N", sort=list(names), scale=alt.Scale(domain=list(names)), title=None, axis=axis)

@@ -25,6 +25,14 @@ from sufrep.causal._diagnostics import (
 from sufrep.causal._features import build_features, treatment_marks_rows
 from sufrep.causal._fitted import FittedEffect
 from sufrep.causal._nuisances import accepts_nulls, assign_folds, cross_fit, default_models
+from sufrep.causal._plots import (
+    balance_chart,
+    effects_chart,
+    final_step,
+    frame_rows,
+    group_chart,
+    propensity_chart,
+)
 from sufrep.encoders._inputs import all_or_nothing
 from sufrep.errors import InvalidParameterError, OverlapWarning, warn
 
@@ -41,6 +49,8 @@ _ESTIMANDS = ("ATE", "ATT", "ATO")
 _FEW_CLUSTERS = 20
 _MANY_CLIPPED = 0.05
 _MANY_DROPPED = 0.5
+# Pixels, in a notebook.
+_CHART_WIDTH = 520
 
 
 @dataclass(eq=False, repr=False)
@@ -372,6 +382,25 @@ class AIPW(BaseEstimator):
         if by_group:
             return overlap_by_group(fitted, library)
         return overlap_by_arm(fitted, self.estimand, library)
+
+    def plot_ladder(self) -> Any:
+        """Draw the steps of `ladder` with their 95 % intervals, as an Altair chart."""
+        steps = frame_rows(self.ladder())
+        chart = effects_chart(
+            steps, "step", value_title="estimated effect on the outcome", highlighted=final_step(self, steps)
+        )
+        return chart.properties(width=_CHART_WIDTH)
+
+    def plot_overlap(self) -> Any:
+        """Draw the propensities of both arms, and the share of treated rows of each group."""
+        check_is_fitted(self, "nuisances_")
+        charts = [propensity_chart(self), group_chart(self, "group")]
+        first, second = (chart.properties(width=_CHART_WIDTH) for chart in charts)
+        return (first & second).resolve_scale(color="independent")
+
+    def plot_balance(self) -> Any:
+        """Draw the differences of `balance` before and after weighting, a love plot."""
+        return balance_chart(frame_rows(self.balance())).properties(width=_CHART_WIDTH)
 
     def sensitivity(
         self, cf_y: float = 0.03, cf_d: float = 0.03, rho: float = 1.0, *, null: float = 0.0

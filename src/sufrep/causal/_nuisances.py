@@ -98,6 +98,9 @@ def cross_fit(
             "choose a regressor.",
         )
     weights = None if (data.weights == 1).all() else data.weights
+    if not features.shape[1]:
+        # Models refuse a table without columns; of a constant they learn the mean.
+        features = np.zeros((len(data.rows), 1))
     tasks = [(repeat, fold) for repeat, assigned in enumerate(folds) for fold in np.unique(assigned)]
     for repeat, fold in tasks:
         _check_arms(data.treatment[(folds[repeat] != fold) & (data.weights > 0)])
