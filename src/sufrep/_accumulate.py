@@ -232,7 +232,7 @@ def _level_units(rows: _Rows, units: _Units) -> _Units:
     (test_levels_at_both_ends_of_the_range_keep_their_digits).
     """
     power = np.repeat(units.power, rows.n_bins, axis=1)
-    for j in np.flatnonzero(units.power[:, 0] > 0):
+    for j in np.flatnonzero(units.power[:, 0] > 0).tolist():
         largest = np.zeros(rows.n_bins)
         size = np.abs(np.asarray(rows.columns[j], dtype=np.float64))
         np.maximum.at(largest, rows.bins, np.where(np.isfinite(size), size, 0.0))
