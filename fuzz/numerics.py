@@ -238,10 +238,8 @@ def _compare_covariate(
     """The means that rows get, of one group and one covariate."""
     known = [i for i, value in enumerate(values) if not frames.is_null(value) and weights[i] > 0]
     overall = _exact_mean(known, values, weights)
-    # A subnormal number has fewer digits; so has a tiny one in a column with numbers beyond 2**900, about
-    # 1e270, which is summed in larger units.
-    largest = max((abs(values[i]) for i in known), default=0)
-    smallest = Fraction(2) ** (max(math.frexp(largest)[1] - 900, 0) - 1070)
+    # A subnormal number has fewer digits.
+    smallest = Fraction(2) ** -1070
     expected = {}
     for level in place:
         rows = [i for i in known if levels[i] == level]

@@ -76,7 +76,9 @@ class Worker:
             self._process = None
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "fuzz.worker", self.part, str(self.folder)],
                 stdin=subprocess.PIPE,

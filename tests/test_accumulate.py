@@ -437,6 +437,26 @@ def test_no_matrix_of_rows_by_levels_is_made(order):
     assert peak < 100e6
 
 
+def test_levels_at_both_ends_of_the_range_keep_their_digits():
+    columns = [np.array([9e307, 1e308, 1e-300, 3e-300, 1.0, 2.0, 1e-315]), np.arange(7.0)]
+    codes = np.array([0, 0, 1, 1, 2, 2, 3])
+    found = accumulate(codes, columns, 4, names=["x", "y"], order=1)
+    np.testing.assert_allclose(found.mean[:, 0], [9.5e307, 2e-300, 1.5, 1e-315], rtol=1e-12)
+    np.testing.assert_array_equal(found.mean[:, 1], [0.5, 2.5, 4.5, 6.0])
+    # The same in chunks, taken apart again, and pooled.
+    names, levels = ["x", "y"], as_levels(range(4))
+    whole, *parts = (
+        GroupMoments.from_columns(
+            codes[rows], [column[rows] for column in columns], levels, covariates=names, order=1
+        )
+        for rows in (slice(None), slice(0, None, 2), slice(1, None, 2))
+    )
+    np.testing.assert_allclose((parts[0] + parts[1]).mean, whole.mean, rtol=1e-12)
+    np.testing.assert_allclose((whole - parts[1]).mean, parts[0].mean, rtol=1e-12)
+    pooled = whole.pool(np.array([False, True, False, True]), "rest")
+    np.testing.assert_allclose(pooled.mean[-1, 0], 4e-300 / 3, rtol=1e-12)
+
+
 # Units for sums of extreme numbers, and what cannot be squared
 
 MOST = np.finfo(np.float64).max

@@ -52,6 +52,9 @@ def accumulate(
     first, units = _sum_columns(rows, names, order)
     if order == 2:
         return _spread(rows, names, first, units)
+    if (units.power > 0).any():
+        units = _level_units(rows, units)
+        first = _first_pass(rows, names, order, units)
     mean = np.where(first.observed > 0, units.back(ratio(first.sums, first.observed)), np.nan)
     count = np.bincount(rows.bins, minlength=rows.n_bins)[:n_levels]
     return Sums(count, first.weight[:n_levels], rows.by_level(first.observed), rows.by_level(mean))
@@ -68,6 +71,8 @@ def _bins(codes: Codes, weights: Floats | None, n_levels: int) -> Codes:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Units:
     """How a column is summed: in units of 2**power, from an origin in these units; both (p, 1).
+
+    The power may also differ by level, (p, n_bins).
 
     The origin of a column is 0, or, if its value closest to zero is farther from zero than from the other
     end of the column, that value: no level loses a digit (test_one_huge_value_changes_no_other_level), and a
@@ -130,8 +135,9 @@ class _Rows:
                 end = min(begin + _READ, len(bins))
                 for j, column in enumerate(self.columns):
                     values = column[start + begin : start + end]
-                    if power[j, 0]:
-                        values = np.ldexp(np.asarray(values, dtype=np.float64), -power[j, 0])
+                    if power[j].any():
+                        shift = power[j, 0] if power.shape[1] == 1 else power[j].take(bins[begin:end])
+                        values = np.ldexp(np.asarray(values, dtype=np.float64), -shift)
                     away = origin[j] if origin.shape[1] == 1 else origin[j].take(bins[begin:end])
                     np.subtract(values, away, out=into[j, begin:end])
 
@@ -217,6 +223,21 @@ def _sum_columns(rows: _Rows, names: Sequence[str], order: Literal[1, 2]) -> tup
         units = _Units.of(found.lowest, found.highest)
         found = _first_pass(rows, names, order, units)
     return found, units
+
+
+def _level_units(rows: _Rows, units: _Units) -> _Units:
+    """Units for each level of the columns whose largest numbers cannot be summed as they are.
+
+    In the units of the largest numbers of a column, tiny ones of other levels would be lost
+    (test_levels_at_both_ends_of_the_range_keep_their_digits).
+    """
+    power = np.repeat(units.power, rows.n_bins, axis=1)
+    for j in np.flatnonzero(units.power[:, 0] > 0).tolist():
+        largest = np.zeros(rows.n_bins)
+        size = np.abs(np.asarray(rows.columns[j], dtype=np.float64))
+        np.maximum.at(largest, rows.bins, np.where(np.isfinite(size), size, 0.0))
+        power[j] = exponents(largest)
+    return _Units(power, np.where(units.power > 0, 0.0, units.origin))
 
 
 @np.errstate(over="ignore", invalid="ignore")

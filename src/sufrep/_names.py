@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 if TYPE_CHECKING:
     from typing import Any
 
+# The largest seed. scikit-learn accepts twice as much, and starts and repeats count on from a seed.
+MAX_SEED = 2**31 - 1
+
 # Module in sufrep.encoders, class, and the parameters that the name of the method implies.
 ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "one_hot": ("_classical", "ContrastEncoder", {"coding": "one_hot"}),

@@ -462,8 +462,10 @@ class _RemainingMeans(NamedTuple):
 def _pool_means(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) -> _PooledMeans:
     """Pool means, of weight zero where there is none, by the level that each row is assigned to."""
     usable = weight > 0
-    power = exponents(np.where(usable, np.abs(mean), 0.0).max(axis=0, initial=0.0))
-    mean = np.ldexp(mean, -power)
+    largest = np.zeros((n_levels, mean.shape[1]))
+    np.maximum.at(largest, assignment, np.where(usable, np.abs(mean), 0.0))
+    power = exponents(largest)
+    mean = np.ldexp(mean, -power[assignment])
     pivot = np.zeros((n_levels, mean.shape[1]))
     rows, columns = np.nonzero(usable)
     pivot[assignment[rows], columns] = mean[rows, columns]
@@ -471,16 +473,14 @@ def _pool_means(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) 
     total = _sum_by(assignment, weight, n_levels)
     shift = ratio(_sum_by(assignment, weight * apart, n_levels), total)
     between = np.where(usable, apart - shift[assignment], 0.0)
-    return _PooledMeans(total, unscaled(pivot + shift, power), unscaled(between, power))
+    return _PooledMeans(total, unscaled(pivot + shift, power), unscaled(between, power[assignment]))
 
 
 def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
     """Weight and mean of what is left of a whole when a part of it is removed."""
     rest = remainder(weight, part_weight)
     both = (part_weight > 0) & (weight > 0)
-    power = exponents(
-        np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0).max(axis=0, initial=0.0)
-    )
+    power = exponents(np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0))
     scaled = np.ldexp(mean, -power)
     between = np.where(both, scaled - np.ldexp(part_mean, -power), 0.0)
     moved = unscaled(scaled + between * ratio(part_weight, rest), power)

@@ -515,3 +515,13 @@ def test_the_saved_encoder_knows_how_the_table_was_read(sufrep, tmp_path):
     reading = load(tmp_path / "g.sufrep").reading_
     assert reading.decimal == ","
     assert reading.kinds() == {"g": "text", "x": "number"}
+
+
+@pytest.mark.parametrize(
+    "command", ["compare d.csv --target y --group g", "encode d.csv --group g --out o.csv"]
+)
+def test_a_seed_that_no_generator_takes_is_wrong_usage(sufrep, command):
+    result = sufrep(f"{command} --seed 99999999999999999999")
+    assert result.code == 2
+    assert "--seed" in result.err
+    assert "2147483647" in result.err

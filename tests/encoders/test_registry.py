@@ -483,3 +483,11 @@ def test_extreme_numbers_are_encoded_like_others_or_refused(name, unit_of):
         elif "sufficient" not in name:
             assert_the_same_up_to_units(found, expected, TOLERANCE.get(EXTREME[name][0], 1e-6))
     assert compared
+
+
+@pytest.mark.parametrize("method", ["permutation", "latent_state", "mixed_model"])
+def test_a_seed_that_no_generator_takes_is_refused(method):
+    X = np.column_stack([np.arange(6.0), np.arange(6) % 2])
+    encoder = make_encoder(method, 1, random_state=2**31)
+    with pytest.raises(ValueError, match="random_state"):
+        encoder.fit(X, np.arange(6.0))

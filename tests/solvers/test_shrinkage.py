@@ -293,3 +293,13 @@ def test_a_weight_of_two_counts_as_two_rows(seed):
 def test_a_single_row_or_level_has_finite_means(codes):
     rows = np.arange(2.0 * len(codes)).reshape(-1, 2)
     assert np.isfinite(shrunken(moments_of(np.array(codes), rows))).all()
+
+
+def test_levels_of_little_weight_with_nulls_have_finite_means():
+    """Covariates that say the same, one of them null: their covariance is singular but for the ridge."""
+    moments = GroupMoments.from_rows(
+        ["a", "b"], [[0.0, 0.0, 0.0], [1.0, np.nan, 1.0]], weights=np.array([2.0, 1e-8])
+    )
+    found = shrink_means(moments, estimate_means_prior(moments))
+    assert np.isfinite(found).all()
+    assert ((found >= 0) & (found <= 1)).all()

@@ -29,7 +29,7 @@ from sufrep._compare._run import (
 from sufrep._frames import frame_from_columns
 from sufrep._grid import check_n_jobs
 from sufrep._models import make_models
-from sufrep._names import COMPARED_METHODS
+from sufrep._names import COMPARED_METHODS, MAX_SEED
 from sufrep._progress import make_report
 from sufrep._report import write_page
 from sufrep.encoders import METHODS
@@ -279,7 +279,7 @@ def compare(
     >>> found.verdict[0]
     'Encode group with LatentStateEncoder (latent_state): with linear, it predicts y best.'
     """
-    _check_whole("random_state", random_state, 0)
+    _check_whole("random_state", random_state, 0, MAX_SEED)
     _check_whole("n_repeats", n_repeats, 1)
     check_n_jobs(n_jobs)
     chosen = check_methods(methods)
@@ -296,9 +296,11 @@ def compare(
     return Comparison(plan, scores, summaries, baseline, (*data.notes, *model_notes, *fold_notes))
 
 
-def _check_whole(parameter: str, value: object, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise InvalidParameterError(parameter, value, f"a whole number, {least} or more")
+def _check_whole(parameter: str, value: object, least: int, most: int | None = None) -> None:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        expected = f"{least} or more" if most is None else f"from {least} to {most}"
+        raise InvalidParameterError(parameter, value, f"a whole number, {expected}")
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

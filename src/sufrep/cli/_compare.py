@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import COMPARED_METHODS, COMPARISON_MODELS, SCORERS
+from sufrep._names import COMPARED_METHODS, COMPARISON_MODELS, MAX_SEED, SCORERS
 from sufrep.cli import EXIT_FAILED
 from sufrep.cli._arguments import (
     ColumnRoles,
@@ -89,7 +89,7 @@ ModelsOption = Annotated[
     ),
 ]
 FoldsOption = Annotated[int, typer.Option("--folds", min=2, help="Folds of the cross-validation.")]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Random seed.")]
 HtmlOption = Annotated[
     Path | None,
     output_option("--html", "File for the report, one HTML page that works offline.", show_default=False),

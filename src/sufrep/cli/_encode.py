@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import ENCODERS, TARGET_METHODS
+from sufrep._names import ENCODERS, MAX_SEED, TARGET_METHODS
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
@@ -116,7 +116,7 @@ def encode(
     save: Annotated[
         Path | None, output_option("--save", "File for the encoder, for `sufrep apply` and sufrep.load.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Random seed.")] = 0,
     unseen: Annotated[Unseen, typer.Option("--unseen", help="Treatment of new levels.")] = Unseen.prior,
     missing: Annotated[
         Missing, typer.Option("--missing", help="Treatment of nulls in the group column.")

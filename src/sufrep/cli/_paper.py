@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import DATASET_NAMES, SETUPS
+from sufrep._names import DATASET_NAMES, MAX_SEED, SETUPS
 from sufrep._paper.names import (
     BENCHMARK_DATASETS,
     BENCHMARK_METHODS,
@@ -122,7 +122,7 @@ DataDirOption = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of the data; by default $SUFREP_DATA.")
 ]
 SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")]
-FirstSeedOption = Annotated[int, typer.Option("--first-seed", min=0, help="The first seed.")]
+FirstSeedOption = Annotated[int, typer.Option("--first-seed", min=0, max=MAX_SEED, help="The first seed.")]
 TreesOption = Annotated[int, typer.Option("--trees", min=4, help="Trees of a forest.")]
 BackendOption = Annotated[Backend, typer.Option("--backend", help="Processes, or a Dask cluster.")]
 SchedulerOption = Annotated[str | None, typer.Option("--scheduler", help="Address of the Dask cluster.")]

@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sufrep._frames import Lookup
+from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
@@ -154,7 +155,7 @@ class Vectors:
 TARGET_CONSTRAINTS: dict[str, list[Any]] = {
     "target_type": [StrOptions({"auto", "continuous", "binary", "multiclass"})],
     "cv": ["cv_object"],
-    "random_state": [Interval(Integral, 0, None, closed="left")],
+    "random_state": [Interval(Integral, 0, MAX_SEED, closed="both")],
 }
 
 

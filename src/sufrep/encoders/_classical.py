@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.stats import rankdata
 
 from sufrep._frames import Lookup
+from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
 from sufrep.encoders._target import class_suffixes, output_positions
@@ -174,7 +175,7 @@ class PermutationEncoder(GroupEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         "n_permutations": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "random_state": [Interval(Integral, 0, MAX_SEED, closed="both")],
     }
 
     @property

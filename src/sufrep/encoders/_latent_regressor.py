@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from sufrep._names import MAX_SEED
 from sufrep._sklearn import HasMethods, Interval, StrOptions, fit_context
 from sufrep.encoders._inputs import (
     all_or_nothing,
@@ -133,7 +134,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "random_state": [Interval(Integral, 0, MAX_SEED, closed="both")],
     }
 
     @fit_context(prefer_skip_nested_validation=False)

@@ -90,9 +90,11 @@ class MeansPrior:
             both = present[:, :, None] & present[:, None, :]
             noise = self.within / np.maximum(np.maximum(count[:, :, None], count[:, None, :]), 1e-300)
             # A missing mean gets the equation u = 0, which decouples it from the others.
-            covariance = (
-                np.where(both, between + noise, (~present)[:, :, None] * identity) + _RIDGE * identity
-            )
+            covariance = np.where(both, between + noise, (~present)[:, :, None] * identity)
+            # Next to large variances, of levels of little weight, a constant ridge would be lost to rounding
+            # (test_levels_of_little_weight_with_nulls_have_finite_means).
+            largest = np.diagonal(covariance, axis1=1, axis2=2).max(axis=1, initial=0.0)
+            covariance += np.maximum(_RIDGE, _ROUNDING * largest)[:, None, None] * identity
             deviation = np.where(present, (mean[part] - self.center) / self.scale, 0.0)
             solved = np.linalg.solve(covariance, deviation[:, :, None])[:, :, 0]
             values[part] = self.center + self.scale * (solved @ between)
