@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sufrep._effect._subgroups import subgroup_effects
 from sufrep.causal._plots import final_step, frame_rows
-from sufrep.errors import OverlapWarning, listed
+from sufrep.errors import OverlapWarning
 
 if TYPE_CHECKING:
     import os
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # If nobody names columns, this many covariates define subgroups.
 _MOST_COLUMNS = 3
-_PRINTED_GROUPS = 5
 _PLAIN_LABELS = ("1", "1.0", "True", "true")
 ASSUMPTION = (
     "This is the effect of the treatment if treated and untreated rows {whose} differ in nothing else that "
@@ -234,8 +233,6 @@ def analyse(
         model, table, by or _first_covariates(model, table, given), is_asked=bool(by)
     )
     progress(4, 4, "subgroups")
-    dropped = model.effect_.dropped_groups
-    named = [f"Dropped groups: {listed(dropped, _PRINTED_GROUPS, quote=False)}."] if dropped else []
     return EffectAnalysis(
         model,
         treatment,
@@ -247,7 +244,7 @@ def analyse(
         tuple(frame_rows(model.balance())),
         tuple(subgroups),
         sensitivity,
-        (*model.effect_.notes, *named, *notes),
+        (*model.effect_.notes, *notes),
     )
 
 

@@ -127,13 +127,12 @@ def ladder_steps(fitted: FittedEffect, estimand: Estimand, refit: Refit, library
     steps = [("raw difference", project(data.outcome, design, omega, data.clusters)[0])]
     share = data.group_means(data.treatment[:, None])[:, 0]
     overlap = bool(((share > 0) & (share < 1)).any())
-    named: list[tuple[str, tuple[str, ...]]] = [
-        ("covariates", ()),
-        ("+ group means of covariates", ("X",)),
-    ]
+    named: list[tuple[str, tuple[str, ...]]] = []
+    if data.names:  # else there is nothing but the group to adjust for
+        named += [("covariates", ()), ("+ group means of covariates", ("X",))]
     if overlap:
         named.append(("+ share of treated rows", ("X", "W")))
-        if treatment_marks_rows(data) is None:
+        if data.names and treatment_marks_rows(data) is None:
             named.append(("+ means of treatment times covariates", ("X", "W", "WX")))
     for name, statistics in named:
         effect = refit(statistics).effect(estimand)
