@@ -57,6 +57,8 @@ pictures: $(READY) ## Draw the figures and write the tables of README and docs f
 	@$(BIN)/sufrep paper tables --store results/beyond --format markdown --out docs/beyond/simulations.md
 	@$(BIN)/sufrep paper tables --store results/beyond_forest --format markdown --out docs/beyond/forest.md
 	@$(BIN)/sufrep paper tables --store results/benchmark --format markdown --out docs/beyond/benchmark.md
+	@$(BIN)/sufrep paper figures --store results/causal --out docs/causal
+	@$(BIN)/sufrep paper tables --store results/causal --format markdown --out docs/causal/simulations.md
 	@$(BIN)/python examples/report_picture.py docs/report.png
 
 bench: $(READY) ## Measure speed and memory against peers (about 30 minutes)

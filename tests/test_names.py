@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+import pytest
 from sklearn.metrics import get_scorer_names
 
+from sufrep import AIPW
 from sufrep._models import MODELS
-from sufrep._names import COMPARISON_MODELS, DATASET_NAMES, ENCODERS, SCORERS, TARGET_METHODS
+from sufrep._names import (
+    COMPARISON_MODELS,
+    DATASET_NAMES,
+    ENCODERS,
+    ESTIMANDS,
+    GROUP_STATISTICS,
+    SCORERS,
+    TARGET_METHODS,
+)
 from sufrep.datasets import DATASETS
 from sufrep.encoders import METHODS, make_encoder
+from sufrep.errors import InvalidParameterError
+from sufrep.solvers.effects import Estimand
 
 
 def test_the_registry_has_the_encoder_of_each_name():
@@ -28,3 +42,10 @@ def test_models_and_data_sets_have_these_names():
 
 def test_the_command_knows_every_scorer_of_the_installed_scikit_learn():
     assert set(get_scorer_names()) <= set(SCORERS)
+
+
+def test_effects_have_these_estimands_and_statistics():
+    assert get_args(Estimand) == ESTIMANDS
+    assert set(AIPW().statistics) < set(GROUP_STATISTICS)
+    with pytest.raises(InvalidParameterError, match=f"some of {', '.join(GROUP_STATISTICS)}"):
+        AIPW(group="g", statistics=("Z",)).fit([[1]], treatment=[1], outcome=[1])

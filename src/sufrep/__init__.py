@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sufrep import solvers as solvers
     from sufrep._compare import Comparison, compare
     from sufrep._simulate import Simulation, simulate
+    from sufrep.causal import AIPW, EffectEstimate
     from sufrep.encoders import (
         ContrastEncoder,
         FisherEncoder,
@@ -47,8 +48,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AIPW",
     "Comparison",
     "ContrastEncoder",
+    "EffectEstimate",
     "FisherEncoder",
     "GroupMoments",
     "LatentStateEncoder",
@@ -78,6 +81,8 @@ _MODULES = ("datasets", "encoders", "errors", "moments", "representation", "solv
 _HOMES = {
     "Comparison": "sufrep._compare",
     "compare": "sufrep._compare",
+    "AIPW": "sufrep.causal",
+    "EffectEstimate": "sufrep.causal",
     "Simulation": "sufrep._simulate",
     "simulate": "sufrep._simulate",
     "GroupMoments": "sufrep.moments",

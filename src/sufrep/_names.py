@@ -44,6 +44,11 @@ DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
 COMPARED_METHODS = (*ENCODERS, TARGET_ENCODER, DROP)
 COMPARISON_MODELS = ("forest", "xgboost", "boosting", "linear")
 
+# What a treatment effect is averaged over: all rows, treated rows, or rows weighted by overlap.
+ESTIMANDS = ("ATE", "ATT", "ATO")
+# What is known about a group: its covariates, its share of treated rows, and both multiplied.
+GROUP_STATISTICS = ("X", "W", "WX")
+
 Setup: TypeAlias = Literal["global_linear", "latent_linear", "piecewise_linear"]
 SETUPS: tuple[Setup, ...] = get_args(Setup)
 DATASET_NAMES = (

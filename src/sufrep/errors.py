@@ -185,6 +185,17 @@ def _list_names(names: Sequence[str], most: int = 5) -> str:
     return "".join(f"- {name}\n" for name in names[:most]) + ("- ...\n" if len(names) > most else "")
 
 
+class EffectDataError(SufrepError, ValueError):
+    """A treatment effect cannot be estimated from these rows."""
+
+    def __init__(self, found: str, hint: str) -> None:
+        super().__init__(f"{found}\nHint: {hint}")
+
+
+class OverlapWarning(UserWarning):
+    """Too few rows, groups or clusters can be compared for an effect that is sure to be trusted."""
+
+
 class TimeZoneError(SufrepError, ValueError):
     """Times with a zone and times without one cannot be compared."""
 

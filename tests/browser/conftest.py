@@ -169,6 +169,15 @@ def sample_charts() -> list[Any]:
         _charts.paired_dots(rows=folds, **common),
         _charts.spectrum_bars(np.array([0.6, 0.3, 0.1]), noise=0.2),
         _charts.size_bars(np.arange(1.0, 200.0)),
+        _charts.propensity_bars(np.linspace(0, 1, 50), np.arange(50) % 3 > 0),
+        _charts.group_shares(
+            labels=NASTY,
+            sizes=np.arange(1.0, 1 + len(NASTY)),
+            shares=np.arange(len(NASTY)) / len(NASTY),
+            dropped=np.arange(len(NASTY)) == 0,
+            group_title=ATTACK,
+        ),
+        _charts.love_plot({ATTACK: [(name, i / 20, i / 90) for i, name in enumerate(NASTY)]}),
         _charts.labelled_scatter(
             rows=timed, series=[ATTACK, "forest"], x_title=ATTACK, y_title="gain", hover=hover
         ),

@@ -36,7 +36,7 @@ def wait_until(page: Page, condition: str) -> None:
 
 def test_every_chart_is_drawn(page):
     figures = page.locator("figure[data-chart]").all()
-    assert len(figures) == 6
+    assert len(figures) == 9
     for figure in figures:
         assert figure.locator("svg .role-mark path").count() >= 3
         box = figure.locator("svg").bounding_box()

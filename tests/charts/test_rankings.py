@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sufrep._charts import interval_dots, paired_dots
+from sufrep._charts import dot_panels, interval_dots, paired_dots
 
 NAMES = ["b", "<a>", 'quote " and \\']
 
@@ -98,3 +98,30 @@ def test_a_name_without_any_known_value_has_no_line():
 @pytest.mark.parametrize(("n_folds", "coloured"), [(8, True), (9, False)])
 def test_more_folds_than_distinguishable_colours_share_one(n_folds, coloured):
     assert ("color" in dots(folds(n_folds))) == coloured
+
+
+# Panels
+
+
+def test_panels_have_a_line_for_each_measure_with_a_rule_at_its_best_value():
+    rows = [
+        {"measure": measure, "panel": panel, "name": "b", "value": 0.1, "low": None, "high": None}
+        for measure in ("bias", "coverage")
+        for panel in ("p", "q")
+    ]
+    chart = dot_panels(
+        rows=rows,
+        panels=["q", "p"],
+        names=NAMES,
+        measures={"bias": 0.0, "coverage": 0.95},
+        highlighted="b",
+        title="t",
+    )
+    lines = chart.to_dict()["vconcat"]
+    rules = [line["spec"]["layer"][0]["encoding"]["x"]["datum"] for line in lines]
+    assert rules == [0.0, 0.95]
+    for line, measure in zip(lines, ("bias", "coverage"), strict=True):
+        assert line["data"]["values"] == [row for row in rows if row["measure"] == measure]
+        assert line["facet"]["column"]["sort"] == ["q", "p"]
+        assert line["spec"]["layer"][2]["encoding"]["x"]["title"] == measure
+        assert line["spec"]["layer"][2]["encoding"]["y"]["sort"] == NAMES

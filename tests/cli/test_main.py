@@ -223,6 +223,7 @@ def test_ctrl_c_in_a_real_run_keeps_the_finished_trials(tmp_path):
 HELP = [
     "--help",
     "compare --help",
+    "effect --help",
     "paper simulations --help",
 ]
 WRONG_USAGE = [
@@ -233,6 +234,8 @@ WRONG_USAGE = [
     "compare rows.csv --group g --target y --methods men",
     "compare rows.csv --group g --target y --models forst",
     "compare rows.csv --group g --target y --scoring rocauc",
+    "effect rows.csv --group g --treatment w --outcome y --estimand ATX",
+    "effect rows.csv --group g --treatment w --outcome y --covariates w",
     "encode rows.csv --group g --method men --out out.csv",
     "encode rows.csv --group g --method fisher --out out.csv",
     "encode rows.csv --group g --method means --out out.xlsx",

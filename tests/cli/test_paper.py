@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from sufrep._paper.models import ENCODING_BUILDERS
-from sufrep._paper.plan import BenchmarkPlan, EmpiricalPlan
+from sufrep._paper.plan import BenchmarkPlan, EffectPlan, EmpiricalPlan
 from sufrep._paper.store import Store
 from sufrep._paper.tables import all_tables
 from sufrep.cli import make_app
@@ -20,7 +20,7 @@ from sufrep.datasets import load_king_county
 from sufrep.datasets._loaders import _KING_COUNTY_COVARIATES as COVARIATES
 
 SMALL = "--setups latent_linear --n 300 --levels 5 --seeds 2 --jobs 1"
-COMMANDS = ["simulations", "empirical", "benchmark", "figures", "tables", "export"]
+COMMANDS = ["simulations", "empirical", "benchmark", "causal", "figures", "tables", "export"]
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_a_benchmark_starts_at_the_first_seed_and_reports_failures(sufrep, data,
 
 @pytest.mark.parametrize(
     ("command", "plan"),
-    [("empirical", EmpiricalPlan), ("benchmark", BenchmarkPlan)],
+    [("empirical", EmpiricalPlan), ("benchmark", BenchmarkPlan), ("causal", EffectPlan)],
     ids=lambda one: str(one),
 )
 def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, command, plan):
@@ -201,12 +201,31 @@ def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, comman
     assert asked[0].settings == plan().settings
 
 
+def test_effects_are_run_resumed_exported_and_drawn(sufrep, tmp_path, monkeypatch):
+    monkeypatch.setattr("sufrep._paper.figures.write_chart", lambda _, path: [path])
+    options = "--arms small_5 --methods true_psi means_w --first-seed 7 --jobs 1"
+    folder, csv = tmp_path / "store", tmp_path / "csv"
+    assert sufrep(f"paper causal {options} --seeds 1 --store {folder}").code == 0
+    again = sufrep(f"paper causal {options} --seeds 2 --store {folder}")
+    assert again.out == (
+        f"2 of 4 trials are already in {folder}/causal.jsonl\n"
+        f"2 trial(s) run; results in {folder}/causal.jsonl\n"
+    )
+    assert sufrep(f"paper export --store {folder} --out {csv}").out == f"{csv}/causal.csv\n"
+    tables = sufrep(f"paper tables --store {folder}")
+    assert tables.out.startswith("linear, small_5: treatment effects, 1,000 rows\n")
+    assert sufrep(f"paper tables --store {csv}").out == tables.out
+    drawn = sufrep(f"paper figures --store {csv} --out {tmp_path} --methods means_w")
+    assert drawn.out == f"{tmp_path}/figure_effects_linear\n"
+
+
 # Errors
 
 
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
+        ("causal --arms mian", 2, "'--arms': 'mian' is unknown; did you mean main"),
         (
             "simulations --methods one_hot mens",
             2,

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from sufrep._paper import figures
-from sufrep._paper.figures import draw_figures, figure
+from sufrep._paper.effect_summary import effect_summaries
+from sufrep._paper.figures import draw_effect_figures, draw_figures, effect_figure, figure
 from sufrep._paper.store import Store
 from sufrep._paper.summary import published_improvements, simulated_improvements
 from sufrep.errors import NotWritableError, StoreError
@@ -208,3 +209,66 @@ def test_a_full_disk_raises_and_keeps_the_old_figures(tmp_path, monkeypatch):
     with pytest.raises(NotWritableError, match=r"out': No space left on device"):
         draw_figures(filled(tmp_path, made(["one_hot", "means"])), folder)
     assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("figure_xgboost.png", b"old")]
+
+
+# Treatment effects
+
+
+def effects(model: str = "linear", n_seeds: int = 2, **changes: Any) -> list[Record]:
+    return [
+        {
+            "arm": arm,
+            "n": 4000,
+            "model": model,
+            "method": method,
+            "seed": seed,
+            "estimate": 1 + 0.1 * seed,
+            "std_error": 0.1,
+            "lower": 0.9,
+            "upper": 1.05,
+            "truth": 1.0,
+            "dropped": 0.0,
+            **changes,
+        }
+        for arm in ("uneven", "main")
+        for method in ("means_w", "true_psi")
+        for seed in range(n_seeds)
+    ]
+
+
+def panels_of(records: list[Record]) -> list[Any]:
+    return effect_figure(effect_summaries(records)).to_dict()["vconcat"]
+
+
+def test_effects_show_bias_and_coverage_with_a_panel_for_each_arm():
+    bias, coverage = panels_of(effects())
+    assert [row["value"] for row in values_of(bias)] == pytest.approx([0.05] * 4)
+    assert [row["low"] for row in values_of(bias)] == pytest.approx([0.05 - 1.96 * 0.05] * 4)
+    assert {row["measure"] for row in values_of(coverage)} == {"coverage"}
+    assert bias["facet"]["column"]["sort"] == ["main", "uneven"]
+
+
+def test_one_sample_has_no_interval():
+    bias, _ = panels_of(effects(n_seeds=1))
+    assert [row["low"] for row in values_of(bias)] == [None] * 4
+
+
+def test_sizes_of_the_same_arm_have_their_own_panels():
+    bias, _ = panels_of([*effects(), *effects(arm="main", n=10_000)])
+    assert bias["facet"]["column"]["sort"] == ["main, 4,000 rows", "main, 10,000 rows", "uneven"]
+
+
+def test_effects_of_every_model_are_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "write_chart", lambda _, path: [path])
+    store = Store(tmp_path / "store", "causal")
+    with pytest.raises(
+        StoreError, match=r"holds no effect of these methods\.\nHint: run `sufrep paper causal`"
+    ):
+        draw_effect_figures(store, tmp_path)
+    with store.writing({}) as writer:
+        for record in [*effects(), *effects("boosting")]:
+            writer.append(record)
+    names = [path.name for path in draw_effect_figures(store, tmp_path / "new")]
+    assert names == ["figure_effects_linear", "figure_effects_boosting"]
+    with pytest.raises(StoreError, match="holds no effect of these methods"):
+        draw_effect_figures(store, tmp_path, ["nothing"])

@@ -13,6 +13,8 @@ from sufrep._paper.names import (
     BENCHMARK_DATASETS,
     BENCHMARK_METHODS,
     BENCHMARK_MODELS,
+    EFFECT_ARMS,
+    EFFECT_METHODS,
     PAPER_DATASETS,
     PAPER_METHODS,
     PAPER_MODELS,
@@ -21,6 +23,8 @@ from sufrep._paper.names import (
 )
 from sufrep._paper.plan import (
     BenchmarkPlan,
+    EffectPlan,
+    EffectTrial,
     EmpiricalPlan,
     EmpiricalTrial,
     Settings,
@@ -224,3 +228,36 @@ def test_the_identity_changes_with_every_constant_that_results_depend_on(monkeyp
 def test_trials_sort_by_what_they_are():
     trial = SimulationTrial("latent_linear", 2, 50, "xgboost", "means", 3)
     assert sorted([trial, replace(trial, seed=1)]) == [replace(trial, seed=1), trial]
+
+
+# Treatment effects
+
+
+def test_the_default_effects_are_all_arms_and_methods_with_linear_models():
+    trials = EffectPlan().trials()
+    assert len(trials) == len(set(trials)) == len(EFFECT_ARMS) * len(EFFECT_METHODS) * 100
+    assert {trial.model for trial in trials} == {"linear"}
+    assert [seed for seed, _ in groupby(trial.seed for trial in trials)] == list(range(100))
+
+
+def test_fixed_effects_are_linear_whatever_the_models():
+    plan = EffectPlan(("main",), ("linear", "boosting"), ("fixed_effects", "means_w"), seeds=[5], n=700)
+    assert plan.trials() == [
+        EffectTrial("main", 700, "linear", "fixed_effects", 5),
+        EffectTrial("main", 700, "linear", "means_w", 5),
+        EffectTrial("main", 700, "boosting", "means_w", 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"arms": ("mian",)}, "'mian'"),
+        ({"models": ("forest",)}, "'forest'"),
+        ({"methods": ("mnl",)}, "'mnl'"),
+        ({"n": 0}, "at least 1"),
+    ],
+)
+def test_unknown_names_of_effects_are_clear_errors(wrong, text):
+    with pytest.raises(SufrepError, match=text):
+        EffectPlan(**wrong)

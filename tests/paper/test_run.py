@@ -25,6 +25,7 @@ from sufrep._paper import run
 from sufrep._paper.methods import TrialResult
 from sufrep._paper.plan import (
     BenchmarkPlan,
+    EffectPlan,
     EmpiricalPlan,
     EmpiricalTrial,
     Settings,
@@ -478,3 +479,25 @@ def test_a_run_killed_at_several_moments_ends_with_the_records_of_one_that_was_n
     keys = Counter(trial_key(one) for one in Store(killed, "simulations").records())
     assert len(keys) == N_TRIALS
     assert set(keys.values()) == {1}
+
+
+# Treatment effects
+
+
+def test_effects_resume_where_a_run_stopped(tmp_path):
+    whole = EffectPlan(("small_5",), methods=("nothing", "means_w", "fixed_effects"), seeds=range(3))
+    part, complete = Store(tmp_path / "a", "causal"), Store(tmp_path / "b", "causal")
+    assert run_trials(replace(whole, methods=("means_w",), seeds=range(2)), part) == 2
+    assert run_trials(whole, part) == 7
+    assert run_trials(whole, part) == 0
+    assert run_trials(whole, complete) == 9
+    assert dumped(part) == dumped(complete)
+    assert [trial_key(record) for record in part.records()] == sorted(
+        trial_key(asdict(trial)) for trial in whole.trials()
+    )
+
+
+def test_little_overlap_is_no_warning_of_a_trial():
+    (trial,) = EffectPlan(("main",), methods=("means_w",), seeds=[0], n=220).trials()
+    record = run_trial(trial, EffectPlan().settings)
+    assert record["dropped"] > 0.5

@@ -19,6 +19,7 @@ from sufrep._paper.tables import (
     TextTable,
     all_tables,
     benchmark_tables,
+    effect_tables,
     empirical_tables,
     recovery_tables,
     simulation_tables,
@@ -26,6 +27,12 @@ from sufrep._paper.tables import (
 from sufrep.errors import StoreError
 
 Record = dict[str, Any]
+
+
+def effect(method: str, seed: int, estimate: float, **changes: Any) -> Record:
+    record = {"arm": "main", "n": 4000, "model": "linear", "method": method, "seed": seed}
+    interval = {"std_error": 0.1, "lower": estimate - 0.2, "upper": estimate + 0.2}
+    return {**record, "estimate": estimate, **interval, "truth": 1.0, "dropped": 0.125, **changes}
 
 
 def simulated(method: str, errors: list[float], **changes: Any) -> list[Record]:
@@ -258,7 +265,7 @@ def test_all_tables_are_those_of_all_experiments(tmp_path):
 def test_a_store_without_anything_to_compare_raises(tmp_path, method):
     stored(tmp_path, "simulations", simulated(method, [1.0]) if method else [])
     text = rf"store '{re.escape(str(tmp_path))}' holds no results that can be compared with one_hot"
-    with pytest.raises(StoreError, match=text + r".\nHint: run `sufrep paper simulations`, `empirical` or"):
+    with pytest.raises(StoreError, match=text + r".\nHint: run `sufrep paper simulations`, `empirical`"):
         all_tables(tmp_path)
 
 
@@ -416,3 +423,31 @@ def test_latex_is_a_whole_float_with_its_specials_escaped():
 )
 def test_every_special_of_latex_is_escaped_once(plain, escaped):
     assert f"x{escaped}y & b" in TextTable("", ("", ""), ((f"x{plain}y", "b"),)).render("latex")
+
+
+# Treatment effects
+
+
+def test_effects_have_a_table_for_each_cell_and_a_row_for_each_method():
+    records = [
+        effect("true_psi", 0, 0.9),
+        effect("true_psi", 1, 1.1),
+        effect("means_w", 0, 1.1),
+        effect("means_w", 1, 1.3),
+        effect("nothing", 0, 2.0, arm="uneven"),
+    ]
+    first, second = effect_tables(records)
+    assert first.render("text") == (
+        "linear, main: treatment effects, 4,000 rows\n"
+        "method    bias            RMSE           RMSE / true ψ  coverage       s.e. / sd    length         "
+        "dropped  seeds\n"
+        "--------  --------------  -------------  -------------  -------------  -----------  -------------  "
+        "-------  -----\n"
+        "true_psi  +0.000 ± 0.100  0.100 ± 0.000  1.00 ± 0.00    1.000 ± 0.000  0.71 ± 0.50  0.400 ± 0.000  "
+        "12.5%    2\n"
+        "means_w   +0.200 ± 0.100  0.224 ± 0.089  2.24 ± 0.89    0.500 ± 0.500  0.71 ± 0.50  0.400 ± 0.000  "
+        "12.5%    2\n"
+        "±: Monte Carlo standard error. Where groups are dropped, the truth is that of the rows kept.\n"
+    )
+    assert second.rows == (("nothing", "+1.000", "1.000", "", "0.000", "", "0.400", "12.5%", "1"),)
+    assert r"RMSE / true $\psi$" in first.render("latex")

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 # Height of a row, and what each further series adds to it, in pixels.
 _ROW_HEIGHT = 26
 _SERIES_HEIGHT = 10
+# Panels that stand side by side.
+_PANEL_WIDTH = 88
+_PANEL_ROW_HEIGHT = 15
+_PANEL_COLOUR = "#5f6b7a"
+_HIGHLIGHT_COLOUR = "#d1495b"
 # With more folds than this, colours would be hard to distinguish; all dots then have the same colour.
 _MAX_COLOURS = 8
 
@@ -28,6 +33,7 @@ def interval_dots(
     percent: bool = True,
     baseline: str | None = None,
     reference_title: str = "",
+    highlighted: str | None = None,
 ) -> Any:
     """A ranking with one row per name, one dot with its interval per series, and a line at zero.
 
@@ -48,6 +54,8 @@ def interval_dots(
         The name that the others are compared with; it is set in bold.
     reference_title : str
         Label of the line at zero.
+    highlighted : str, optional
+        The name that matters most: it is set in bold, and the others are paler.
 
     Returns
     -------
@@ -55,7 +63,7 @@ def interval_dots(
     """
     alt = load_altair()
     base = alt.Chart().encode(
-        y=_name_axis(alt, names, baseline),
+        y=_name_axis(alt, names, baseline, highlighted),
         yOffset=alt.YOffset("series:N", sort=list(series)),
         color=series_colour(alt, "series", series),
         tooltip=tooltips(alt, rows, hover, {"value", "low", "high"} if percent else ()),
@@ -64,6 +72,10 @@ def interval_dots(
     intervals = base.transform_filter("datum.low !== null && datum.high !== null")
     intervals = intervals.mark_rule(strokeWidth=2, opacity=0.55).encode(x=x("low"), x2="high:Q")
     dots = base.mark_circle(size=80, opacity=1).encode(x=x("value"))
+    if highlighted is not None:
+        is_highlighted = f"datum.name === {json.dumps(highlighted)}"
+        intervals = intervals.encode(opacity=alt.condition(is_highlighted, alt.value(0.9), alt.value(0.35)))
+        dots = dots.encode(opacity=alt.condition(is_highlighted, alt.value(1), alt.value(0.5)))
     height = len(names) * (_ROW_HEIGHT + _SERIES_HEIGHT * (len(series) - 1))
     return alt.layer(
         *_zero_line(alt, x, reference_title), intervals, dots, data=alt.Data(values=list(rows))
@@ -118,8 +130,81 @@ def paired_dots(
     ).properties(width="container", height=len(names) * _ROW_HEIGHT)
 
 
-def _name_axis(alt: Any, names: Sequence[str], baseline: str | None) -> Any:
+def dot_panels(
+    *,
+    rows: Sequence[Mapping[str, Any]],
+    panels: Sequence[str],
+    names: Sequence[str],
+    measures: Mapping[str, float],
+    highlighted: str,
+    title: str,
+    subtitle: str = "",
+) -> Any:
+    """Panels of dots with intervals: a line of panels for each measure, a row for each name.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        With the keys ``measure``, ``panel``, ``name``, ``value``, ``low`` and ``high`` (the last two may be
+        None).
+    panels, names : sequences of str
+        In the order in which they are shown.
+    measures : mapping of str to float
+        What is measured, and its value in the best case, which a line marks.
+    highlighted : str
+        The name whose dots have their own colour.
+    title, subtitle : str
+
+    Returns
+    -------
+    altair.VConcatChart
+    """
+    alt = load_altair()
+    lines = [
+        _panel_line(alt, [row for row in rows if row["measure"] == measure], panels, names, best, highlighted)
+        for measure, best in measures.items()
+    ]
+    return alt.vconcat(*lines).properties(title=alt.Title(title, subtitle=subtitle))
+
+
+def _panel_line(
+    alt: Any,
+    rows: Sequence[Mapping[str, Any]],
+    panels: Sequence[str],
+    names: Sequence[str],
+    best: float,
+    highlighted: str,
+) -> Any:
+    measure = rows[0]["measure"] if rows else ""
+    scale = alt.Scale(zero=False)
+    base = alt.Chart().encode(
+        y=alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(grid=True, labelLimit=160)),
+        color=alt.condition(
+            alt.datum.name == highlighted, alt.value(_HIGHLIGHT_COLOUR), alt.value(_PANEL_COLOUR)
+        ),
+        tooltip=tooltips(
+            alt, rows, {"name": "method", "panel": "arm", "value": measure, "low": "low", "high": "high"}
+        ),
+    )
+    axis = alt.Axis(tickCount=3)
+    intervals = base.transform_filter("datum.low !== null && datum.high !== null")
+    intervals = intervals.mark_rule(strokeWidth=2, opacity=0.55)
+    intervals = intervals.encode(x=alt.X("low:Q", title=measure, scale=scale, axis=axis), x2="high:Q")
+    dots = base.mark_circle(size=45, opacity=1).encode(
+        x=alt.X("value:Q", title=measure, scale=scale, axis=axis)
+    )
+    line = reference_rule(alt.Chart()).encode(x=alt.datum(best))
+    layers = alt.layer(line, intervals, dots, data=alt.Data(values=list(rows)))
+    panel = layers.properties(width=_PANEL_WIDTH, height=len(names) * _PANEL_ROW_HEIGHT)
+    column = alt.Column("panel:N", sort=list(panels), title=None, header=alt.Header(labelFontSize=12))
+    return panel.facet(column=column, spacing=8)
+
+
+def _name_axis(alt: Any, names: Sequence[str], baseline: str | None, highlighted: str | None = None) -> Any:
     is_baseline = f"datum.value === {json.dumps(baseline)}"
+    is_bold = (
+        is_baseline if highlighted is None else f"{is_baseline} || datum.value === {json.dumps(highlighted)}"
+    )
     axis = alt.Axis(
         domain=False,
         ticks=False,
@@ -127,7 +212,7 @@ def _name_axis(alt: Any, names: Sequence[str], baseline: str | None) -> Any:
         # Grid lines between the names, not through them, keep the dots of one name together.
         tickBand="extent",
         labelPadding=10,
-        labelFontWeight=alt.condition(is_baseline, alt.value("bold"), alt.value("normal")),
+        labelFontWeight=alt.condition(is_bold, alt.value("bold"), alt.value("normal")),
         labelExpr=f"{is_baseline} ? datum.label + ' (baseline)' : datum.label",
     )
     return alt.Y("name:N", sort=list(names), scale=alt.Scale(domain=list(names)), title=None, axis=axis)

@@ -34,12 +34,12 @@ def pipeline_code(pipeline: Pipeline, loading: str | None = None) -> str:
     labelled = isinstance(steps[-1], LabelledClassifier)
     if labelled:
         steps[-1] = steps[-1].estimator
-    imports = {("sklearn.pipeline", "make_pipeline"), *(pair for step in steps for pair in _imports(step))}
+    imports = {("sklearn.pipeline", "make_pipeline"), *(pair for step in steps for pair in imports_of(step))}
     if labelled:
         imports.add(("sklearn.preprocessing", "LabelEncoder"))
     code = (loading or _LOADED).splitlines()
     plain = [line for line in code if line.startswith("import ")]
-    lines = [*plain, *_import_lines(imports), "", *(line for line in code if line and line not in plain)]
+    lines = [*plain, *import_lines(imports), "", *(line for line in code if line and line not in plain)]
     if labelled:
         lines.append("y = LabelEncoder().fit_transform(y)  # xgboost expects the classes 0, 1, …")
     lines += [
@@ -51,27 +51,28 @@ def pipeline_code(pipeline: Pipeline, loading: str | None = None) -> str:
     return "\n".join(lines)
 
 
-def _import_lines(imports: set[tuple[str, str]]) -> list[str]:
+def import_lines(imports: set[tuple[str, str]]) -> list[str]:
+    """Return the import statements of (module, name) pairs."""
     names: dict[str, list[str]] = {}
     for module, name in sorted(imports):
         names.setdefault(module, []).append(name)
     return [f"from {module} import {', '.join(found)}" for module, found in names.items()]
 
 
-def _imports(value: Any) -> Iterator[tuple[str, str]]:
+def imports_of(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the (module, name) pairs that the code of an object imports."""
     if isinstance(value, Pipeline):
         yield "sklearn.pipeline", "make_pipeline"
         for _, step in value.steps:
-            yield from _imports(step)
+            yield from imports_of(step)
     elif isinstance(value, (list, tuple)):
         for part in value:
-            yield from _imports(part)
+            yield from imports_of(part)
     elif type(value).__module__ != "builtins":
         method = method_of(value)
         yield ("sufrep", "make_encoder") if method else (_public_module(value), type(value).__name__)
-        for parameter in _changed(value).values():
-            yield from _imports(parameter)
+        for parameter in changed_parameters(value).values():
+            yield from imports_of(parameter)
 
 
 def _code(value: Any) -> str:
@@ -84,21 +85,22 @@ def _code(value: Any) -> str:
         return f"({', '.join(map(_code, value))}{',' * (len(value) == 1)})"
     if type(value).__module__ == "builtins":
         return repr(value)
-    changed = _changed(value)
+    changed = changed_parameters(value)
     method = method_of(value)
     if method:
         fixed = METHODS[method][1]
         first = [repr(method), _code(changed.pop("group", None))]
         changed = {key: part for key, part in changed.items() if key not in fixed}
-        return f"make_encoder({', '.join([*first, *_arguments(changed)])})"
-    return f"{type(value).__name__}({', '.join(_arguments(changed))})"
+        return f"make_encoder({', '.join([*first, *arguments_of(changed)])})"
+    return f"{type(value).__name__}({', '.join(arguments_of(changed))})"
 
 
-def _arguments(parameters: dict[str, Any]) -> list[str]:
+def arguments_of(parameters: dict[str, Any]) -> list[str]:
+    """Return keyword arguments as code."""
     return [f"{key}={_code(part)}" for key, part in parameters.items()]
 
 
-def _changed(value: Any) -> dict[str, Any]:
+def changed_parameters(value: Any) -> dict[str, Any]:
     """Return the parameters that differ from their defaults."""
     if not hasattr(value, "get_params"):  # splitters keep their arguments as attributes
         names = inspect.signature(type(value)).parameters

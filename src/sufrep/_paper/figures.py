@@ -1,11 +1,13 @@
-"""The paper's two figures, drawn from a store next to the published bars."""
+"""The paper's two figures, drawn from a store next to the published bars, and one of treatment effects."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sufrep._charts import grouped_bars, write_chart
+from sufrep._charts import dot_panels, grouped_bars, write_chart
 from sufrep._names import SETUPS
+from sufrep._paper.effect_summary import effect_summaries
+from sufrep._paper.names import EFFECT_ARMS, EFFECT_METHODS, EFFECT_OURS
 from sufrep._paper.summary import simulated_improvements
 from sufrep.errors import NotWritableError, StoreError
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from sufrep._paper.effect_summary import EffectSummary, Measured
     from sufrep._paper.store import Store
     from sufrep._paper.summary import SimulatedImprovement
 
@@ -51,17 +54,42 @@ def draw_figures(store: Store, folder: Path, methods: Sequence[str] | None = Non
             "run `sufrep paper simulations` first, with one_hot among its methods.",
         )
     shown = _chosen(found, methods, store)
+    charts = {
+        f"figure_{model}": figure([item for item in shown if item.model == model])
+        for model in dict.fromkeys(item.model for item in shown)
+    }
+    return _write(charts, folder)
+
+
+def draw_effect_figures(store: Store, folder: Path, methods: Sequence[str] | None = None) -> list[Path]:
+    """Write ``figure_effects_<model>.png``, ``.svg`` and ``.html`` for every model; return the paths.
+
+    Parameters
+    ----------
+    store : Store
+        Store of treatment effects.
+    folder : Path
+    methods : sequence of str or None
+        By default all that the store has.
+    """
+    found = [item for item in effect_summaries(store.records()) if not methods or item.method in methods]
+    if not found:
+        raise StoreError(store.path, "holds no effect of these methods", "run `sufrep paper causal` first.")
+    charts = {
+        f"figure_effects_{model}": effect_figure([item for item in found if item.model == model])
+        for model in dict.fromkeys(item.model for item in found)
+    }
+    return _write(charts, folder)
+
+
+def _write(charts: dict[str, Any], folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        written = []
-        for model in dict.fromkeys(item.model for item in shown):
-            chart = figure([item for item in shown if item.model == model])
-            written += write_chart(chart, folder / f"figure_{model}")
+        return [path for name, chart in charts.items() for path in write_chart(chart, folder / name)]
     except NotWritableError:
         raise
     except OSError as error:
         raise NotWritableError(folder, f"{error.strerror or error}.", "name another folder.") from error
-    return written
 
 
 def _chosen(
@@ -126,3 +154,47 @@ def _cell_name(cell: tuple[int, int]) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
+
+
+# Treatment effects
+
+_MEASURES = {"bias": 0.0, "coverage": 0.95}
+
+
+def effect_figure(items: Sequence[EffectSummary]) -> Any:
+    """Draw the chart of one model: bias and coverage, a panel per arm, a dot per method."""
+    cells = {(item.arm, item.n) for item in items}
+    panels = {
+        (arm, n): _words(arm)
+        if sum(other == arm for other, _ in cells) == 1
+        else f"{_words(arm)}, {n:,} rows"
+        for arm, n in sorted(cells, key=lambda cell: (EFFECT_ARMS.index(cell[0]), cell[1]))
+    }
+    present = {item.method for item in items}
+    fewest, most = min(item.n_seeds for item in items), max(item.n_seeds for item in items)
+    n_seeds = most if fewest == most else f"{fewest} to {most}"
+    return dot_panels(
+        rows=[
+            {"panel": panels[item.arm, item.n], **_effect_row(item, measure)}
+            for measure in _MEASURES
+            for item in items
+        ],
+        panels=list(panels.values()),
+        names=[method for method in EFFECT_METHODS if method in present],
+        measures=_MEASURES,
+        highlighted=EFFECT_OURS,
+        title=f"{items[0].model}: bias of treatment effects, and coverage of 95 % intervals",
+        subtitle=f"{n_seeds} samples each; lines are 95 % intervals, dashed lines the best case.",
+    )
+
+
+def _effect_row(item: EffectSummary, measure: str) -> dict[str, Any]:
+    measured: Measured = {"bias": item.bias, "coverage": item.coverage}[measure]
+    one = item.n_seeds == 1
+    return {
+        "measure": measure,
+        "name": item.method,
+        "value": measured.value,
+        "low": None if one else measured.value - 1.96 * measured.error,
+        "high": None if one else measured.value + 1.96 * measured.error,
+    }

@@ -77,3 +77,38 @@ BENCHMARK_METHODS = (
     "drop",
 )
 BENCHMARK_MODELS = ("xgboost", "xgboost_native", *PEER_MODELS)
+
+# Treatment effects with a group as confounder: the samples of `sufrep._simulate_effects`, what is compared on
+# them, and the models of outcome and treatment.
+EFFECT_ARMS = (
+    "main",
+    "silent",
+    "small_5",
+    "small_10",
+    "small_20",
+    "drawn_levels",
+    "uneven",
+    "slope",
+    "violation",
+    "experiment",
+)
+EFFECT_REFERENCE = "true_psi"
+EFFECT_OURS = "means_w"
+EFFECT_METHODS = (
+    EFFECT_REFERENCE,
+    "nothing",
+    "one_hot",
+    "target_encoder",
+    "fixed_effects",
+    "means",
+    EFFECT_OURS,
+    "w",
+    "low_rank",
+    "low_rank_w",
+    "latent_state",
+    "latent_state_w",
+    "loo_w",
+    "means_wx",
+    "row_folds",
+)
+EFFECT_MODELS = ("linear", "penalised", "boosting")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sufrep._models import PAPER_TREES, PAPER_XGBOOST
 from sufrep._names import DATASET_NAMES, SETUPS, Setup
+from sufrep._paper.effects import LINEAR_METHODS, N_FOLDS, sample_size
 from sufrep._paper.methods import (
     ALPHAS,
     CHOICE_FOLDS,
@@ -19,6 +20,9 @@ from sufrep._paper.names import (
     BENCHMARK_DATASETS,
     BENCHMARK_METHODS,
     BENCHMARK_MODELS,
+    EFFECT_ARMS,
+    EFFECT_METHODS,
+    EFFECT_MODELS,
     NATIVE,
     NATIVE_MODELS,
     PAPER_DATASETS,
@@ -105,8 +109,20 @@ class EmpiricalTrial:
     k_index_bug: bool = False
 
 
-Trial: TypeAlias = SimulationTrial | EmpiricalTrial
-Experiment: TypeAlias = Literal["simulations", "empirical", "benchmark"]
+@dataclass(frozen=True, slots=True, order=True)
+class EffectTrial:
+    """One estimate of a treatment effect on one simulated sample of n rows."""
+
+    arm: str
+    n: int
+    model: str
+    method: str
+    seed: int
+
+
+PredictionTrial: TypeAlias = SimulationTrial | EmpiricalTrial
+Trial: TypeAlias = PredictionTrial | EffectTrial
+Experiment: TypeAlias = Literal["simulations", "empirical", "benchmark", "causal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +230,57 @@ class BenchmarkPlan(EmpiricalPlan):
         return [trial for part in parts for trial in EmpiricalPlan.trials(part)]
 
 
-Plan: TypeAlias = SimulationPlan | EmpiricalPlan
+@dataclass(frozen=True, slots=True)
+class EffectSettings:
+    """Settings shared by all treatment effects of a store."""
+
+    n_folds: int = N_FOLDS
+
+    def identity(self) -> dict[str, Any]:
+        """Return everything but the trial that results depend on; all results in a store share it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectPlan:
+    """Treatment effects with a group as confounder, on simulated samples.
+
+    Attributes
+    ----------
+    arms, models, methods : sequences of str
+    seeds : sequence of int
+        Each gives one sample of every arm.
+    n : int or None
+        Number of rows; by default that of the arm. Arms with groups of a given size have their own.
+    settings : EffectSettings
+    """
+
+    arms: Sequence[str] = EFFECT_ARMS
+    models: Sequence[str] = ("linear",)
+    methods: Sequence[str] = EFFECT_METHODS
+    seeds: Sequence[int] = range(100)
+    n: int | None = None
+    settings: EffectSettings = field(default_factory=EffectSettings)
+
+    experiment: Experiment = field(default="causal", init=False)
+
+    def __post_init__(self) -> None:
+        _check_known("arms", self.arms, EFFECT_ARMS)
+        _check_known("models", self.models, EFFECT_MODELS)
+        _check_methods(self.methods, EFFECT_METHODS)
+        if self.n is not None:
+            _check_positive("n", (self.n,))
+
+    def trials(self) -> list[Trial]:
+        """Return all trials, seed by seed; methods without a choice of models have the linear one only."""
+        return [
+            EffectTrial(arm, sample_size(arm, self.n), model, method, seed)
+            for seed, arm, model, method in product(self.seeds, self.arms, self.models, self.methods)
+            if model == "linear" or method not in LINEAR_METHODS
+        ]
+
+
+Plan: TypeAlias = SimulationPlan | EmpiricalPlan | EffectPlan
 
 
 def _variants(model: str, methods: Sequence[str], k_index_bug: bool) -> list[tuple[str, bool]]:

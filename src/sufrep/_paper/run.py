@@ -10,23 +10,24 @@ from importlib.metadata import PackageNotFoundError, version
 from signal import SIGINT, default_int_handler, getsignal, signal
 from threading import current_thread, main_thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sklearn.exceptions import ConvergenceWarning
 
 from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
+from sufrep._paper.effects import estimate_effect
 from sufrep._paper.methods import ModelSettings, TrialResult, evaluate
-from sufrep._paper.plan import SimulationTrial
+from sufrep._paper.plan import EffectTrial, SimulationTrial
 from sufrep._paper.samples import real_data, simulated_data
 from sufrep._paper.store import Store, trial_key
-from sufrep.errors import MissingDependencyError
+from sufrep.errors import MissingDependencyError, OverlapWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
     from sufrep._grid import Backend
-    from sufrep._paper.plan import Plan, Settings, Trial
+    from sufrep._paper.plan import EffectSettings, Plan, PredictionTrial, Settings, Trial
     from sufrep._paper.samples import TrialData
     from sufrep._progress import Report
 
@@ -44,13 +45,15 @@ _REPORTED_PACKAGES = (
 )
 
 
-def run_trial(trial: Trial, settings: Settings, keep_failures: bool = False) -> dict[str, Any]:
+def run_trial(
+    trial: Trial, settings: Settings | EffectSettings, keep_failures: bool = False
+) -> dict[str, Any]:
     """Run one trial on one thread.
 
     Parameters
     ----------
-    trial : SimulationTrial or EmpiricalTrial
-    settings : Settings
+    trial : SimulationTrial, EmpiricalTrial or EffectTrial
+    settings : Settings or EffectSettings
     keep_failures : bool, default=False
         Whether an error of a method or a model becomes a record without a result and with the error as
         ``failure``. A missing package or file is always raised, because the user can add it.
@@ -61,23 +64,31 @@ def run_trial(trial: Trial, settings: Settings, keep_failures: bool = False) -> 
         The trial, its result, and the seconds that it took.
     """
     start = perf_counter()
-    # Sparse low rank with the smallest alpha may stop early.
-    with _delayed_interrupt(), single_threaded_without_warnings(ConvergenceWarning):
-        if isinstance(trial, SimulationTrial):
-            data = simulated_data(trial, settings)
+    # Sparse low rank with the smallest alpha may stop early; samples of small groups overlap little.
+    ignored = OverlapWarning if isinstance(trial, EffectTrial) else ConvergenceWarning
+    with _delayed_interrupt(), single_threaded_without_warnings(ignored):
+        if isinstance(trial, EffectTrial):
+            result = asdict(estimate_effect(trial))
         else:
-            data = real_data(trial, settings)
-        evaluated = _evaluated_or_failure if keep_failures else _evaluated
-        result = evaluated(trial, data, settings.n_trees)
+            result = _predicted(trial, cast("Settings", settings), keep_failures)
     return {**asdict(trial), **result, "seconds": round(perf_counter() - start, 3)}
 
 
-def _evaluated(trial: Trial, data: TrialData, n_trees: int) -> dict[str, Any]:
+def _predicted(trial: PredictionTrial, settings: Settings, keep_failures: bool) -> dict[str, Any]:
+    if isinstance(trial, SimulationTrial):
+        data = simulated_data(trial, settings)
+    else:
+        data = real_data(trial, settings)
+    evaluated = _evaluated_or_failure if keep_failures else _evaluated
+    return evaluated(trial, data, settings.n_trees)
+
+
+def _evaluated(trial: PredictionTrial, data: TrialData, n_trees: int) -> dict[str, Any]:
     model = ModelSettings(trial.model, n_trees, trial.seed)
     return asdict(evaluate(data, trial.method, model, k_index_bug=trial.k_index_bug))
 
 
-def _evaluated_or_failure(trial: Trial, data: TrialData, n_trees: int) -> dict[str, Any]:
+def _evaluated_or_failure(trial: PredictionTrial, data: TrialData, n_trees: int) -> dict[str, Any]:
     def finite() -> dict[str, Any]:
         result = _evaluated(trial, data, n_trees)
         if not math.isfinite(result["mse"]):
@@ -106,7 +117,7 @@ def run_trials(
 
     Parameters
     ----------
-    plan : SimulationPlan, EmpiricalPlan or BenchmarkPlan
+    plan : SimulationPlan, EmpiricalPlan, BenchmarkPlan or EffectPlan
     store : Store
         Store of the plan's experiment.
     n_jobs : int, default=1
@@ -164,7 +175,8 @@ def run_trials(
 
 def trial_name(record: dict[str, Any]) -> str:
     """Return data, model and method of a record, in words for the user."""
-    return f"{record.get('setup') or record['dataset']} {record['model']} {record['method']}"
+    data = record.get("setup") or record.get("arm") or record["dataset"]
+    return f"{data} {record['model']} {record['method']}"
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sufrep._atomic import explained, replace_file
-from sufrep._paper.plan import EmpiricalTrial, SimulationTrial
+from sufrep._paper.plan import EffectTrial, EmpiricalTrial, SimulationTrial
 from sufrep.errors import StoreError
 
 try:
@@ -35,13 +35,25 @@ TRIALS: dict[Experiment, type[Any]] = {
     "simulations": SimulationTrial,
     "empirical": EmpiricalTrial,
     "benchmark": EmpiricalTrial,
+    "causal": EffectTrial,
+}
+# The result of a trial that every record has; None if the trial failed.
+_RESULTS: dict[Experiment, str] = {
+    "simulations": "mse",
+    "empirical": "mse",
+    "benchmark": "mse",
+    "causal": "estimate",
 }
 Record = dict[str, Any]
 
 
 def trial_key(record: Record) -> tuple[Any, ...]:
     """Return the fields that identify a trial within its experiment."""
-    trial = SimulationTrial if "setup" in record else EmpiricalTrial
+    trial: type[Any] = EmpiricalTrial
+    if "setup" in record:
+        trial = SimulationTrial
+    elif "arm" in record:
+        trial = EffectTrial
     return tuple(record[field.name] for field in fields(trial))
 
 
@@ -52,7 +64,7 @@ class Store:
     ----------
     folder : str or path
         Created when the first result is written.
-    experiment : {"simulations", "empirical", "benchmark"}
+    experiment : {"simulations", "empirical", "benchmark", "causal"}
         The file is ``<experiment>.jsonl``. If it does not exist, ``<experiment>.csv`` is read, which
         :meth:`export` writes.
     """
@@ -158,12 +170,13 @@ class Store:
         return records
 
     def _is_trial(self, record: Any) -> bool:
-        """Whether a record has the fields of a trial, each of its type, and its error, or None for that."""
-        if not isinstance(record, dict) or "mse" not in record:
+        """Whether a record has the fields of a trial, each of its type, and its result, or None for that."""
+        result = _RESULTS[self.experiment]
+        if not isinstance(record, dict) or result not in record:
             return False
         kinds = {field.name: _KINDS.get(str(field.type), str) for field in fields(TRIALS[self.experiment])}
         right = all(type(record.get(name)) is kind for name, kind in kinds.items())
-        return right and isinstance(record["mse"], (int, float, type(None)))
+        return right and isinstance(record[result], (int, float, type(None)))
 
     def _lock(self, descriptor: int) -> None:
         if fcntl is None:  # pragma: no cover

@@ -1,4 +1,4 @@
-"""Tables as text, Markdown or LaTeX: the paper's two, the numbers of its figures, and the benchmark."""
+"""Tables as text, Markdown or LaTeX: the paper's two, the numbers of its figures, benchmark and effects."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
+from sufrep._paper.effect_summary import effect_summaries
 from sufrep._paper.names import BENCHMARK_METHODS, BENCHMARK_MODELS, NATIVE_MODELS, REFERENCES
 from sufrep._paper.store import Store
 from sufrep._paper.summary import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from sufrep._paper.effect_summary import EffectSummary, Measured
     from sufrep._paper.store import Record
     from sufrep._paper.summary import (
         BenchmarkResult,
@@ -100,12 +102,13 @@ def all_tables(folder: Path) -> list[TextTable]:
         *recovery_tables(records),
         *empirical_tables(Store(folder, "empirical").records()),
         *benchmark_tables(Store(folder, "benchmark").records()),
+        *effect_tables(Store(folder, "causal").records()),
     ]
     if not found:
         raise StoreError(
             folder,
             "holds no results that can be compared with one_hot",
-            "run `sufrep paper simulations`, `empirical` or `benchmark` first.",
+            "run `sufrep paper simulations`, `empirical`, `benchmark` or `causal` first.",
         )
     return found
 
@@ -319,6 +322,50 @@ def _judgement_row(item: Judgement) -> tuple[str, ...]:
     return item.dataset, rank, item.other, f"{item.percent:+z.1f}{error}", item.verdict
 
 
+# Treatment effects
+
+
+def effect_tables(records: Sequence[Record]) -> list[TextTable]:
+    """Return a table of each model, arm and number of rows, with a row for each method."""
+    found = effect_summaries(records)
+    cells = dict.fromkeys((item.model, item.arm, item.n) for item in found)
+    return [
+        _effect_table([item for item in found if (item.model, item.arm, item.n) == cell]) for cell in cells
+    ]
+
+
+def _effect_table(found: Sequence[EffectSummary]) -> TextTable:
+    model, arm, n = found[0].model, found[0].arm, found[0].n
+    return TextTable(
+        f"{model}, {arm}: treatment effects, {n:,} rows",
+        ("method", *_EFFECT_COLUMNS, "seeds"),
+        tuple(
+            (item.method, *(cell(item) for cell in _EFFECT_COLUMNS.values()), str(item.n_seeds))
+            for item in found
+        ),
+        (_EFFECT_NOTE,),
+    )
+
+
+def _with_error(measured: Measured | None, digits: int = 3, sign: str = "") -> str:
+    if measured is None or math.isnan(measured.value):
+        return ""
+    error = "" if math.isnan(measured.error) else f" ± {measured.error:.{digits}f}"
+    return f"{measured.value:{sign}z.{digits}f}{error}"
+
+
+_EFFECT_COLUMNS: dict[str, Callable[[EffectSummary], str]] = {
+    "bias": lambda item: _with_error(item.bias, sign="+"),
+    "RMSE": lambda item: _with_error(item.rmse),
+    "RMSE / true ψ": lambda item: _with_error(item.relative, 2),
+    "coverage": lambda item: _with_error(item.coverage),
+    "s.e. / sd": lambda item: _with_error(item.calibration, 2),
+    "length": lambda item: _with_error(item.length),
+    "dropped": lambda item: f"{item.dropped.value:.1%}",
+}
+_EFFECT_NOTE = "±: Monte Carlo standard error. Where groups are dropped, the truth is that of the rows kept."
+
+
 # LaTeX
 
 
@@ -327,7 +374,13 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 _LATEX = str.maketrans(
-    {"±": r"$\pm$", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    {
+        "±": r"$\pm$",
+        "ψ": r"$\psi$",
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
     | {special: f"\\{special}" for special in "_%&#${}"}
 )
 

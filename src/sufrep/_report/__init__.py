@@ -1,6 +1,6 @@
 """One self-contained HTML page from a verdict, tables, charts and code.
 
-This package does not know what a page is about: :mod:`sufrep._compare` fills it.
+This package does not know what a page is about: :mod:`sufrep._compare` and :mod:`sufrep._effect` fill it.
 """
 
 from __future__ import annotations

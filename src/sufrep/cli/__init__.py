@@ -81,7 +81,7 @@ def make_app() -> typer.Typer:
     """The tree of commands."""
     import typer
 
-    from sufrep.cli import _compare, _describe, _encode, _paper
+    from sufrep.cli import _compare, _describe, _effect, _encode, _paper
     from sufrep.cli._arguments import Command, Commands, global_options
 
     app = typer.Typer(
@@ -93,6 +93,7 @@ def make_app() -> typer.Typer:
     )
     app.callback()(global_options)
     app.command(cls=Command)(_compare.compare)
+    app.command(cls=Command)(_effect.effect)
     app.command(cls=Command)(_encode.encode)
     app.command(cls=Command)(_encode.apply)
     app.command(cls=Command)(_describe.describe)

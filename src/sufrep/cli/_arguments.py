@@ -353,6 +353,8 @@ class Spelling:
         >>> spelling = Spelling({"task": "--task", "data_dir": "--data-dir"}, "--param")
         >>> spelling.text("The task is hard; use task='binary', data_dir=None or n_components=3.")
         'The task is hard; use --task binary, --data-dir None or --param n_components=3.'
+        >>> Spelling({"statistics": "--statistics"}).text("try statistics=('X', 'W').")
+        'try --statistics X W.'
         """
         return _PARAMETER.sub(self._option, text)
 
@@ -363,7 +365,7 @@ class Spelling:
             return option if option and "_" in name else found[0]
         if found[0] in self.options:
             return self.options[found[0]]
-        plain = value.strip("'\"")
+        plain = " ".join(_ITEM.findall(value)) if value.startswith("(") else value.strip("'\"")
         if option:
             return f"{option} {plain}"
         return f"{self.others} {name}={plain}" if self.others else found[0]
@@ -372,8 +374,10 @@ class Spelling:
 # A name, and the value that may follow. What is in quotes or in a path is not a parameter.
 _PARAMETER = re.compile(
     r"""(?<![\w'"./\\-])(?P<name>[a-z]\w*)"""
-    r"""(?:=(?P<value>'[^']*'|"[^"]*"|[\w+-]+(?:\.\d+)?))?(?![\w'"(/\\-]|\.\w)"""
+    r"""(?:=(?P<value>'[^']*'|"[^"]*"|\((?:'[^']*'(?:, ?)?)+\)|[\w+-]+(?:\.\d+)?))?(?![\w'"(/\\-]|\.\w)"""
 )
+# The texts of a tuple, which an option takes one after another.
+_ITEM = re.compile(r"'([^']*)'")
 
 
 # Options with several values

@@ -165,7 +165,7 @@ def compare(
     _check_files(table_files(table), html, save, force=force)
     if as_json and any(path is not None and is_standard_output(path) for path in (html, save)):
         raise usage_error("the standard output is also the file of another option.", "--json")
-    _check_renderer(html)
+    check_renderer(html)
 
     with waiting("reading the table"):
         source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
@@ -209,7 +209,7 @@ def demo(
     from sufrep import simulate
 
     _check_files([], html, None, force=force)
-    _check_renderer(html)
+    check_renderer(html)
     pl = import_package("polars", "The demonstration", "cli")
     setup = {"n": 3_000, "n_latent": 5, "levels_per_latent": 20, "seed": seed}
     drawn = simulate("latent_linear", **setup)
@@ -231,7 +231,7 @@ def _check_files(inputs: Sequence[Path], html: Path | None, save: Path | None, *
     check_outputs(inputs, outputs, force=force)
 
 
-def _check_renderer(html: Path | None) -> None:
+def check_renderer(html: Path | None) -> None:
     """Raise if a package for the report is missing, before the long computation."""
     from sufrep._charts import load_altair, require_renderer
 

@@ -16,6 +16,9 @@ from sufrep._paper.names import (
     BENCHMARK_METHODS,
     BENCHMARK_MODELS,
     DRAWN_METHODS,
+    EFFECT_ARMS,
+    EFFECT_METHODS,
+    EFFECT_MODELS,
     PAPER_DATASETS,
     PAPER_METHODS,
     PAPER_MODELS,
@@ -64,6 +67,7 @@ DEFAULT_STORE = Path("paper_results")
 # The parameters of plans, settings and data sets.
 _SPELLING = Spelling(
     {
+        "arms": "--arms",
         "data_dir": "--data-dir",
         "datasets": "--datasets",
         "levels_per_latent": "--levels",
@@ -241,6 +245,60 @@ def benchmark(
 
 @app.command(cls=Command)
 @_SPELLING.errors()
+def causal(
+    arms: Annotated[
+        list[str],
+        typer.Option(
+            "--arms", callback=known_names(EFFECT_ARMS), help="Kinds of samples; several may follow."
+        ),
+    ] = [*EFFECT_ARMS],
+    models: Annotated[
+        list[str],
+        typer.Option(
+            "--models",
+            callback=known_names(EFFECT_MODELS),
+            help="linear (and logistic), penalised (the same with scikit-learn's default penalty of the "
+            "logistic model) or boosting; several may follow.",
+        ),
+    ] = ["linear"],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods",
+            callback=known_names(EFFECT_METHODS),
+            help="How the group is controlled for; means_w is the default of AIPW, and true_psi knows the "
+            "hidden states; several may follow. By default all.",
+        ),
+    ] = None,
+    seeds: SeedsOption = 100,
+    first_seed: FirstSeedOption = 0,
+    n: Annotated[
+        int | None, typer.Option("--n", min=100, help="Rows of a sample; by default those of the arm.")
+    ] = None,
+    jobs: JobsOption = 2,
+    backend: BackendOption = Backend.loky,
+    scheduler: SchedulerOption = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Estimate treatment effects where a group confounds, on simulated samples.
+
+    Example: sufrep paper causal --arms main uneven --methods true_psi nothing means_w --seeds 20
+    """
+    _check_scheduler(backend, scheduler)
+    from sufrep._paper.plan import EffectPlan
+
+    plan = EffectPlan(
+        arms=tuple(arms),
+        models=tuple(models),
+        methods=tuple(methods or EFFECT_METHODS),
+        seeds=range(first_seed, first_seed + seeds),
+        n=n,
+    )
+    _run(plan, store, jobs, backend, scheduler)
+
+
+@app.command(cls=Command)
+@_SPELLING.errors()
 def figures(
     store: SourceOption = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path("paper_figures"),
@@ -248,17 +306,18 @@ def figures(
         list[str] | None,
         typer.Option(
             "--methods",
-            callback=known_names(DRAWN_METHODS),
-            help="Methods to show; several may follow. By default the paper's and the references.",
+            callback=known_names(tuple(dict.fromkeys((*DRAWN_METHODS, *EFFECT_METHODS)))),
+            help="Methods to show; several may follow. By default the paper's and the references, and all of "
+            "treatment effects.",
         ),
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Draw the paper's figures from a store, next to the published bars, as PNG, SVG and interactive HTML.
+    """Draw the figures of a store as PNG, SVG and interactive HTML: the paper's, and of treatment effects.
 
     Example: sufrep paper figures --store results/paper --out docs/paper
     """
-    from sufrep._paper.figures import draw_figures
+    from sufrep._paper.figures import draw_effect_figures, draw_figures
     from sufrep._paper.store import Store
 
     # The models, which are part of the names, are known when the store is read.
@@ -268,7 +327,13 @@ def figures(
         if path.suffix in (".png", ".svg", ".html")
     ]
     check_outputs(_inputs(store), outputs, force=force)
-    for path in draw_figures(Store(store, "simulations"), out, methods):
+    simulated, effects = Store(store, "simulations"), Store(store, "causal")
+    written: list[Path] = []
+    if effects.records():
+        written += draw_effect_figures(effects, out, methods)
+    if simulated.records() or not written:
+        written += draw_figures(simulated, out, methods)
+    for path in written:
         print_result(str(path))
 
 
