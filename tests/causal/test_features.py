@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,25 @@ def test_a_column_of_nulls_only_is_filled_with_zero():
     assert names == ["x", "x is null"]
     assert filled == ("x",)
     np.testing.assert_array_equal(values, [[0, 1]] * 3)
+
+
+def test_with_known_propensities_a_row_does_not_see_its_own_treatment():
+    data = replace(sample(), propensity=np.full(N_GROUPS * PER_GROUP, 0.5))
+    features = build(data, statistics=("X", "W", "WX"))
+    others = (means(data, data.treatment) * PER_GROUP - data.treatment) / (PER_GROUP - 1)
+    np.testing.assert_allclose(features.values[:, 4], others)
+    for i in (0, 57):
+        changed = replace(data, treatment=data.treatment.copy())
+        changed.treatment[i] = 1 - changed.treatment[i]
+        found = build(changed, statistics=("X", "W", "WX")).values
+        np.testing.assert_allclose(found[i], features.values[i], atol=1e-12)
+        assert np.abs(found - features.values).max() > 0.01
+
+
+def test_a_row_alone_in_its_group_gets_the_share_of_all_other_rows():
+    data = replace(sample(per_group=1), propensity=np.full(N_GROUPS, 0.5))
+    share = build(data).values[:, -1]
+    np.testing.assert_allclose(share, (data.treatment.sum() - data.treatment) / (N_GROUPS - 1))
 
 
 def test_outcomes_never_take_part():

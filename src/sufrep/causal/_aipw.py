@@ -226,8 +226,9 @@ class AIPW(BaseEstimator):
         treated : optional
             The value of the treatment that means treated; by default 1 of 0 and 1, or True.
         propensity : float, str or array, optional
-            Known probabilities of treatment, as in an experiment. No model is fitted for them, and the share
-            of treated rows still adjusts the models of the outcome.
+            Known probabilities of treatment, as in an experiment. No model is fitted for them. The share of
+            treated rows still adjusts the models of the outcome, but without the row's own treatment, and no
+            group is dropped.
         sample_weight : str or array, optional
             Weights of the rows, in the models and in the effect. The means of a group do not use them.
 
@@ -252,7 +253,9 @@ class AIPW(BaseEstimator):
         return self
 
     def _fit_models(self, whole: EffectData, statistics: tuple[str, ...]) -> FittedEffect:
-        data, dropped = overlapping_groups(whole) if "W" in statistics else (whole, ())
+        # Known propensities are between 0 and 1 in every group, whichever rows happened to be treated.
+        needs_overlap = "W" in statistics and whole.propensity is None
+        data, dropped = overlapping_groups(whole) if needs_overlap else (whole, ())
         outcome_model, propensity_model = self._models()
         used = [outcome_model] if data.propensity is not None else [outcome_model, propensity_model]
         features = build_features(

@@ -45,23 +45,28 @@ class Features:
 def build_features(
     data: EffectData, *, encoder: Any, statistics: Sequence[str], products: bool, without_nulls: bool
 ) -> Features:
-    """Covariates, and the statistics of each row's group, which the row itself is part of.
+    """Covariates, and the statistics of each row's group.
 
     Conditioning on the means of the covariates and of the treatment within the group removes a confounder
     that is the same for all rows of a group, if covariates and treatment given the confounder are an
     exponential family with these statistics (Arkhangelsky and Imbens). That holds for the means of all rows,
     the row's own treatment included: leaving it out brings the bias back. Outcomes never take part.
+
+    Known propensities are the other way round. They are right given the group, and no longer given a mean
+    that the row's own treatment is part of; so what its group says about the treatment leaves the row out
+    (test_with_known_propensities_a_row_does_not_see_its_own_treatment).
     """
+    average = _spread if data.propensity is None else _spread_of_others
     blocks: list[tuple[Floats, list[str]]] = []
     if "X" in statistics:
         blocks.append(_encode(data, encoder))
     if "W" in statistics:
-        blocks.append((_spread(data, data.treatment[:, None]), ["mean of treatment"]))
+        blocks.append((average(data, data.treatment[:, None]), ["mean of treatment"]))
     if "WX" in statistics:
         varying = ~_is_constant_in_groups(data, data.covariates)
         chosen = [name for name, varies in zip(data.names, varying, strict=True) if varies]
         product = data.covariates[:, varying] * data.treatment[:, None]
-        blocks.append((_spread(data, product), [f"mean of treatment * {name}" for name in chosen]))
+        blocks.append((average(data, product), [f"mean of treatment * {name}" for name in chosen]))
     covariates, names = data.covariates, list(data.names)
     filled: tuple[str, ...] = ()
     if without_nulls:
@@ -130,6 +135,20 @@ def _spread(data: EffectData, columns: Floats) -> Floats:
     scale = np.nanmax(np.abs(columns), axis=0, initial=0.0)
     means[np.abs(means) <= _ROUNDING * scale] = 0.0
     return np.asarray(means[data.groups])
+
+
+def _spread_of_others(data: EffectData, columns: Floats) -> Floats:
+    """The mean of columns over the other rows of each row's group; over all other rows if there is none."""
+    known = ~np.isnan(columns)
+    filled = np.where(known, columns, 0.0)
+
+    def sum_of_others(values: Floats) -> tuple[Floats, Floats]:
+        own = np.column_stack([np.bincount(data.groups, column) for column in values.T])[data.groups]
+        return own - values, values.sum(axis=0) - values
+
+    sums, counts = sum_of_others(filled), sum_of_others(known.astype(np.float64))
+    everywhere = np.divide(sums[1], counts[1], out=np.zeros_like(filled), where=counts[1] > 0)
+    return np.asarray(np.divide(sums[0], counts[0], out=everywhere, where=counts[0] > 0))
 
 
 def _is_constant_in_groups(data: EffectData, columns: Floats) -> Any:
