@@ -33,7 +33,7 @@ def add(part: str, seed: int, case: Case, outcome: Outcome) -> bool:
             "seed": seed,
             "generator": GENERATOR,
             "signature": outcome.signature,
-            "finding": outcome.finding,
+            "finding": outcome.finding.partition("\n")[0],  # what follows may name folders of one machine
             "case": case,
         }
     )
