@@ -525,3 +525,9 @@ def test_levels_that_are_spelt_differently_warn(spelling):
     encoder = MeansEncoder("g").fit(pd.DataFrame({"g": ["98178", "98125"], "x": [1.0, 2.0]}))
     with pytest.warns(UnseenLevelsWarning, match="read the column in the same way"):
         encoder.transform(pd.DataFrame({"g": [spelling, "1"], "x": [1.0, 2.0]}))
+
+
+def test_weights_that_cannot_be_added_up_and_squared_are_refused():
+    weights = [1e307, 1.0, 2.0, 1e307]
+    with pytest.raises(SampleWeightError, match=r"as large as 1e\+307"):
+        MeansEncoder("zipcode", shrinkage="auto").fit(make("polars"), sample_weight=weights)

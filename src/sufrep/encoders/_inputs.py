@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from sufrep._accumulate import LARGEST
 from sufrep._frames import (
     ArrayTable,
     Factor,
@@ -447,6 +448,8 @@ def check_weights(sample_weight: Any, n_rows: int, *, allow_zero: bool = False) 
         raise SampleWeightError(f"is negative in {int((weights < 0).sum())} row(s)")
     if not (weights.any() or allow_zero):
         raise SampleWeightError("is zero in every row")
+    if len(weights) and weights.max() > LARGEST / len(weights):
+        raise SampleWeightError(f"is as large as {weights.max():.2g}, and cannot be added up and squared")
     return weights
 
 
