@@ -648,3 +648,8 @@ def test_small_classes_have_the_effect_of_linear_fixed_effects_within_schools(da
     assert model.effect_.estimate == pytest.approx(15.99, abs=1.0)
     without = repeated(group="school", statistics=()).fit(table, **roles)
     assert without.effect_.estimate == pytest.approx(13.4, abs=0.3)
+
+
+def test_a_seed_that_no_generator_takes_is_refused(patients):
+    with pytest.raises(ValueError, match="random_state"):
+        AIPW(group="hospital", random_state=2**31).fit(patients, **ROLES)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sufrep._names import MAX_SEED
 from sufrep._sklearn import HasMethods, Interval, StrOptions, fit_context
 from sufrep.causal._data import EffectData, overlapping_groups, read_effect_data
 from sufrep.causal._diagnostics import (
@@ -202,7 +203,7 @@ class AIPW(BaseEstimator):
         "trim": [Interval(Real, 0, 0.5, closed="left"), None],
         "calibration": [StrOptions({"auto", "sigmoid", "isotonic"}), None],
         "n_jobs": [Integral, None],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "random_state": [Interval(Integral, 0, MAX_SEED, closed="both")],
     }
 
     @fit_context(prefer_skip_nested_validation=True)
