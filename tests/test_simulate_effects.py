@@ -12,9 +12,11 @@ from sufrep.errors import InvalidParameterError
 @pytest.mark.parametrize("arm", ARMS)
 def test_a_sample_has_its_shapes_and_propensities_within_bounds(arm):
     sample = simulate_effects(arm, seed=1)
-    n = {"slope": 10_000, "small 5": 1_000, "small 10": 2_000}.get(arm, 4_000)
+    n = 10_000 if arm == "slope" else 4_000
+    n_levels = {"small 5": 800, "small 10": 400}.get(arm, 200)
     assert sample.X.shape == (n, 10)
-    assert sample.group.max() < 200
+    assert sample.state_probabilities.shape == (n_levels, 4)
+    assert sample.group.max() < n_levels
     assert set(sample.treatment) == {0.0, 1.0}
     assert ((sample.propensity > 0.05) & (sample.propensity < 0.95)).all()
     np.testing.assert_allclose(sample.state_probabilities.sum(axis=1), 1)
@@ -35,8 +37,9 @@ def test_the_same_seed_draws_the_same_sample():
 
 @pytest.mark.parametrize("size", [5, 10, 20])
 def test_small_groups_have_exactly_so_many_rows_of_one_state(size):
-    sample = simulate_effects(f"small {size}", seed=2)
+    sample = simulate_effects(f"small {size}", n=1_003, seed=2)
     assert set(np.bincount(sample.group)) == {size}
+    assert len(sample.group) == 1_003 // size * size
     assert set(sample.state_probabilities.ravel()) == {0.0, 1.0}
 
 

@@ -48,6 +48,8 @@ COMPARISON_MODELS = ("forest", "xgboost", "boosting", "linear")
 ESTIMANDS = ("ATE", "ATT", "ATO")
 # What is known about a group: its covariates, its share of treated rows, and both multiplied.
 GROUP_STATISTICS = ("X", "W", "WX")
+# What counts the same in an effect.
+EFFECT_WEIGHTS = ("row", "group")
 
 Setup: TypeAlias = Literal["global_linear", "latent_linear", "piecewise_linear"]
 SETUPS: tuple[Setup, ...] = get_args(Setup)

@@ -75,7 +75,8 @@ def simulate_effects(arm: Arm = "main", *, n: int | None = None, seed: int = 0) 
         treatment depends on a covariate; "violation", where the state of the row itself moves the treatment,
         which no group can control for; "experiment", where the propensity depends on the group alone.
     n : int, optional
-        Number of rows; by default 4,000, or 10,000 for "slope". Small groups have their own.
+        Number of rows; by default 4,000, or 10,000 for "slope". There are 200 levels; small groups have
+        their number of rows, and as many levels as that takes.
     seed : int, default=0
     """
     if arm not in ARMS:
@@ -112,18 +113,23 @@ def simulate_effects(arm: Arm = "main", *, n: int | None = None, seed: int = 0) 
 
 
 def rows_of(arm: Arm, n: int | None = None) -> int:
-    """The number of rows of a sample; groups of a given size decide it themselves."""
-    if arm.startswith("small"):
-        return _N_LEVELS * int(arm.split()[1])
-    return n or (10_000 if arm == "slope" else 4_000)
+    """The number of rows of a sample; one of groups of a given size consists of whole groups."""
+    rows = n or (10_000 if arm == "slope" else 4_000)
+    return rows - rows % _rows_of_a_level(arm) if arm.startswith("small") else rows
+
+
+def _rows_of_a_level(arm: Arm) -> int:
+    return int(arm.split()[1])
 
 
 def _draw_groups(arm: Arm, n: int, rng: np.random.Generator) -> tuple[Codes, Codes, Floats]:
     """The state and the group of each row, and the state probabilities of each group."""
-    block = np.arange(_N_LEVELS) * _N_STATES // _N_LEVELS
     if arm.startswith("small"):
-        group = np.repeat(np.arange(_N_LEVELS), n // _N_LEVELS)
+        n_levels = n // _rows_of_a_level(arm)
+        block = np.arange(n_levels) * _N_STATES // n_levels
+        group = np.repeat(np.arange(n_levels), _rows_of_a_level(arm))
         return block[group], group, np.eye(_N_STATES)[block]
+    block = np.arange(_N_LEVELS) * _N_STATES // _N_LEVELS
     if arm == "drawn levels":
         psi = rng.dirichlet(np.full(_N_STATES, 0.5), _N_LEVELS)
         group = rng.integers(0, _N_LEVELS, n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -111,6 +112,37 @@ def test_the_results_are_those_of_python(sufrep, table):
     assert [each["column"] for each in found["subgroups"]] == ["age", "ward"]
 
 
+@pytest.mark.parametrize(
+    ("options", "parameters", "given"),
+    [
+        ("--propensity 0.6 --trim 0.05", {"trim": 0.05}, {"propensity": 0.6}),
+        ("--propensity known --clip 0.11", {"clip": 0.11}, {"propensity": "known"}),
+        ("--weights group --sample-weight known", {"weights": "group"}, {"sample_weight": "known"}),
+    ],
+)
+def test_known_propensities_weights_and_bounds_are_those_of_python(
+    sufrep, table, tmp_path, options, parameters, given
+):
+    rows = open_table(table, text=["hospital"]).read().drop("id", "region")
+    rows = rows.with_columns(known=pl.Series(np.linspace(0.1, 0.9, len(rows))))
+    drop = "" if "known" in options else "--drop known"
+    path, report = tmp_path / "known.csv", tmp_path / "report.html"
+    rows.write_csv(path)
+    result = sufrep(f"effect {path} {ROLES} --treated yes --linear {options} {drop} --json --html {report}")
+    assert result.code == 0, result.err
+    model = AIPW(
+        LinearRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+        group="hospital",
+        covariates=["age", "ward"],
+        **parameters,
+    )
+    effect = model.fit(rows, treatment="drug", outcome="days", treated="yes", **given).effect_
+    assert json.loads(result.out)["effect"]["estimate"] == pytest.approx(effect.estimate)
+    for name, value in given.items():
+        assert f"{name}={value!r}" in html.unescape(report.read_text("utf-8"))
+
+
 def test_the_report_is_one_page_with_all_parts_and_code(sufrep, table, tmp_path):
     path = tmp_path / "report.html"
     result = sufrep(f"effect {table} {FAST} --covariates age --html {path}")
@@ -149,6 +181,10 @@ def test_another_file_is_not_replaced_without_force(sufrep, table, tmp_path):
         (f"{ROLES} --cluster days", "'days' is also in --outcome."),
         (f"{ROLES} --drop age --by age", "'age' is also in --drop."),
         (f"{ROLES} --folds 1", "--folds"),
+        (f"{ROLES} --weights rows", "'rows' is unknown; did you mean row?"),
+        (f"{ROLES} --sample-weight days", "'days' is also in --outcome."),
+        (f"{ROLES} --propensity age --covariates age", "'age' is also in --propensity."),
+        (f"{ROLES} --trim 0.7", "--trim"),
         ("--treatment drug --outcome days", "Missing option '--group'"),
         (f"{ROLES} --html - --json", "also the file of another option"),
     ],
@@ -168,6 +204,9 @@ def test_wrong_usage_has_exit_code_2(sufrep, table, options, words):
         ("--treatment drugs --outcome days --group hospital", "'drugs'"),
         (f"{ROLES} --treated yes --by wards", "'wards'"),
         ("--treatment ward --outcome drug --group hospital --treated a --drop id", "not a column of numbers"),
+        (f"{FAST} --propensity ages", "'ages'"),
+        (f"{FAST} --propensity 1.5", "propensities range from 1.5 to 1.5"),
+        (f"{FAST} --propensity 0.2 --trim 0.3", "--trim 0.3 leaves 0 treated and 0 untreated row(s)."),
         (f"{FAST} --folds 99", "use --folds 29, or folds='row' in Python."),
         (
             "--treatment drug --outcome days --group id --treated yes --linear",

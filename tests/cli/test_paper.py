@@ -203,7 +203,7 @@ def test_without_names_a_command_runs_the_whole_plan(monkeypatch, sufrep, comman
 
 def test_effects_are_run_resumed_exported_and_drawn(sufrep, tmp_path, monkeypatch):
     monkeypatch.setattr("sufrep._paper.figures.write_chart", lambda _, path: [path])
-    options = "--arms small_5 --methods true_psi means_w --first-seed 7 --jobs 1"
+    options = "--arms small_5 --n 1000 --methods true_psi means_w --first-seed 7 --jobs 1"
     folder, csv = tmp_path / "store", tmp_path / "csv"
     assert sufrep(f"paper causal {options} --seeds 1 --store {folder}").code == 0
     again = sufrep(f"paper causal {options} --seeds 2 --store {folder}")

@@ -39,9 +39,9 @@ def fitted() -> tuple[LatentStateRegressor, pd.DataFrame, np.ndarray]:
 
 @pytest.mark.parametrize("setup", ["latent_linear", "piecewise_linear"])
 def test_the_excess_error_is_far_below_that_of_one_hot_columns(setup):
-    sample = simulate(setup, n=4000, p=8, n_latent=3, levels_per_latent=30, seed=2)
+    sample = simulate(setup, n=3000, p=8, n_latent=3, levels_per_latent=30, seed=2)
     X = pd.DataFrame(sample.columns())
-    train, test = slice(0, 3000), slice(3000, None)
+    train, test = slice(0, 2000), slice(2000, None)
 
     def excess(prediction: np.ndarray) -> float:
         """Error above that of the best prediction."""

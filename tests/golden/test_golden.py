@@ -221,7 +221,6 @@ def encode(method: str, sample_name: str, parameters: dict[str, Any]) -> dict[st
     encoder = encoder_of(method, sample, parameters)
     train = encoder.fit_transform(sample.train, sample.y, sample_weight=sample.weights)
     outputs = {"fit_transform": summarise(columns_of(encoder, train))}
-    encoder = encoder_of(method, sample, parameters).fit(sample.train, sample.y, sample_weight=sample.weights)
     outputs["transform"] = summarise(columns_of(encoder, encoder.transform(sample.new)))
     if method == "sufficient":
         report = encoder.report_

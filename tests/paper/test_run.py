@@ -485,7 +485,7 @@ def test_a_run_killed_at_several_moments_ends_with_the_records_of_one_that_was_n
 
 
 def test_effects_resume_where_a_run_stopped(tmp_path):
-    whole = EffectPlan(("small_5",), methods=("nothing", "means_w", "fixed_effects"), seeds=range(3))
+    whole = EffectPlan(("small_5",), methods=("nothing", "means_w", "fixed_effects"), seeds=range(3), n=1000)
     part, complete = Store(tmp_path / "a", "causal"), Store(tmp_path / "b", "causal")
     assert run_trials(replace(whole, methods=("means_w",), seeds=range(2)), part) == 2
     assert run_trials(whole, part) == 7

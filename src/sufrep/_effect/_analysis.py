@@ -153,8 +153,8 @@ class EffectAnalysis:
             else f"For an interval that contains zero, {interval} is enough."
         )
         text += (
-            f" For comparison: what stands for {self.group} in the models explains {of_outcome} of the "
-            f"outcome and {of_treatment} of the treatment."
+            f" For comparison: what {self.group} explains is {of_outcome} of what is left unexplained of the "
+            f"outcome, and {of_treatment} of that of the treatment."
         )
         return f"{text} {CANNOT_DETECT}"
 
@@ -201,6 +201,8 @@ def analyse(
     treatment: str,
     outcome: str,
     treated: Any = None,
+    propensity: float | str | None = None,
+    sample_weight: str | None = None,
     by: Sequence[str] = (),
     progress: Report,
 ) -> EffectAnalysis:
@@ -211,14 +213,15 @@ def analyse(
     model : AIPW
     table : polars.DataFrame
     treatment, outcome : str
-    treated
+    treated, propensity, sample_weight : optional
         As in `AIPW.fit`.
     by : sequence of str
         Columns that define subgroups; without any, the first covariates do.
     progress : Report
     """
-    given = {"treatment": treatment, "outcome": outcome}
-    given |= {} if treated is None else {"treated": treated}
+    optional = {"treated": treated, "propensity": propensity, "sample_weight": sample_weight}
+    given: dict[str, Any] = {"treatment": treatment, "outcome": outcome}
+    given |= {name: value for name, value in optional.items() if value is not None}
     progress(0, 4, "")
     model.fit(table, **given)
     progress(1, 4, "effect estimated")
@@ -252,7 +255,7 @@ def _first_covariates(model: AIPW, table: pl.DataFrame, given: dict[str, Any]) -
     """The first columns that are controlled for."""
     if model.covariates is not None:
         return [str(column) for column in model.covariates[:_MOST_COLUMNS]]
-    taken = {*_columns_of(model), given["treatment"], given["outcome"], model.cluster}
+    taken = {*_columns_of(model), *given.values(), model.cluster}
     return [column for column in table.columns if column not in taken][:_MOST_COLUMNS]
 
 

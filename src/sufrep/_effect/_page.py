@@ -213,8 +213,11 @@ def sensitivity_part(analysis: EffectAnalysis) -> TablePart:
         rows = [
             ("share of both that explains the whole estimate", _share(found.robustness)),
             ("share of both that makes the interval contain zero", _share(found.robustness_interval)),
-            (f"for comparison, {analysis.group}: share of the outcome", _share(found.benchmark["cf_y"])),
-            (f"for comparison, {analysis.group}: share of the treatment", _share(found.benchmark["cf_d"])),
+            (
+                f"for comparison, what {analysis.group} explains of the outcome",
+                _share(found.benchmark["cf_y"]),
+            ),
+            ("for comparison, what it explains of the treatment", _share(found.benchmark["cf_d"])),
             ("largest bias of a confounder with 3 % of both", found.bias),
         ]
     return TablePart(

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sufrep._names import MAX_SEED
+from sufrep._names import EFFECT_WEIGHTS, ESTIMANDS, GROUP_STATISTICS, MAX_SEED
 from sufrep._sklearn import HasMethods, Interval, StrOptions, fit_context
 from sufrep.causal._data import EffectData, overlapping_groups, read_effect_data
 from sufrep.causal._diagnostics import (
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from sufrep.encoders._inputs import Column, Group
     from sufrep.solvers.effects import Estimand
 
-_STATISTICS = ("X", "W", "WX")
-_ESTIMANDS = ("ATE", "ATT", "ATO")
 # Fewer clusters, more clipped rows and more dropped rows than these are reported.
 _FEW_CLUSTERS = 20
 _MANY_CLIPPED = 0.05
@@ -192,12 +190,12 @@ class AIPW(BaseEstimator):
         "covariates": [list, tuple, np.ndarray, None],
         "encoder": [str, HasMethods(["fit_transform"])],
         "statistics": [tuple, list],
-        "estimand": [StrOptions(set(_ESTIMANDS))],
+        "estimand": [StrOptions(set(ESTIMANDS))],
         "folds": [StrOptions({"group", "row"})],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "cluster": [str, "array-like", None],
-        "weights": [StrOptions({"row", "group"})],
+        "weights": [StrOptions(set(EFFECT_WEIGHTS))],
         "products": ["boolean"],
         "clip": [Interval(Real, 0, 0.5, closed="left")],
         "trim": [Interval(Real, 0, 0.5, closed="left"), None],
@@ -302,8 +300,8 @@ class AIPW(BaseEstimator):
         ----------
         estimand : {"ATE", "ATT", "ATO"}
         """
-        if estimand not in _ESTIMANDS:
-            raise InvalidParameterError("estimand", estimand, f"one of {', '.join(_ESTIMANDS)}")
+        if estimand not in ESTIMANDS:
+            raise InvalidParameterError("estimand", estimand, f"one of {', '.join(ESTIMANDS)}")
         return self._fitted().effect(estimand)
 
     def gate(self, by: Any, *, library: str | None = None) -> Any:
@@ -450,9 +448,10 @@ class AIPW(BaseEstimator):
         return "sigmoid" if self.propensity_model is None else None
 
     def _check_statistics(self) -> None:
-        unknown = [name for name in self.statistics if name not in _STATISTICS]
+        unknown = [name for name in self.statistics if name not in GROUP_STATISTICS]
         if unknown:
-            raise InvalidParameterError("statistics", self.statistics, f"some of {', '.join(_STATISTICS)}")
+            expected = f"some of {', '.join(GROUP_STATISTICS)}"
+            raise InvalidParameterError("statistics", self.statistics, expected)
 
     def _warn_of_weak_overlap(self) -> None:
         fitted, effect = self.fitted_, self.effect_

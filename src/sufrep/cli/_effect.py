@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import ESTIMANDS, GROUP_STATISTICS
+from sufrep._names import EFFECT_WEIGHTS, ESTIMANDS, GROUP_STATISTICS
 from sufrep.cli._arguments import (
     DropOption,
     ForceOption,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # The parameters of `sufrep.AIPW` and of its `fit`.
 _SPELLING = Spelling(
     {
+        "clip": "--clip",
         "cluster": "--cluster",
         "cluster=None": "--cluster none",
         "covariates": "--covariates",
@@ -46,10 +47,14 @@ _SPELLING = Spelling(
         "n_folds": "--folds",
         "n_repeats": "--repeats",
         "outcome": "--outcome",
+        "propensity": "--propensity",
         "random_state": "--seed",
+        "sample_weight": "--sample-weight",
         "statistics": "--statistics",
         "treated": "--treated",
         "treatment": "--treatment",
+        "trim": "--trim",
+        "weights": "--weights",
     }
 )
 _NO_CLUSTERS = "none"
@@ -120,6 +125,39 @@ def effect(
             "means of their products (WX); several may follow.",
         ),
     ] = ["X", "W"],
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            "--propensity",
+            help="Known probability of treatment, in an experiment: a number, or a column of them.",
+        ),
+    ] = None,
+    weights: Annotated[
+        str,
+        typer.Option(
+            "--weights",
+            callback=known_names(EFFECT_WEIGHTS),
+            help="Whether all rows count the same (row), or all groups (group).",
+        ),
+    ] = "row",
+    sample_weight: Annotated[
+        str | None, typer.Option("--sample-weight", help="Column with the weight of each row.")
+    ] = None,
+    clip: Annotated[
+        float,
+        typer.Option(
+            "--clip", min=0.0, max=0.499, help="Bound probabilities of treatment to [clip, 1 - clip]."
+        ),
+    ] = 0.01,
+    trim: Annotated[
+        float | None,
+        typer.Option(
+            "--trim",
+            min=0.0,
+            max=0.499,
+            help="Leave out rows whose probability of treatment is outside [trim, 1 - trim].",
+        ),
+    ] = None,
     linear: Annotated[
         bool,
         typer.Option("--linear", help="Linear and logistic regression instead of gradient boosting; faster."),
@@ -142,7 +180,11 @@ def effect(
 
     Example: sufrep effect patients.csv --treatment drug --outcome days --group hospital --html report.html
     """
+    known = None if propensity is None else _number_or_column(propensity)
+    further = {"--propensity": known, "--sample-weight": sample_weight}
+    columns = {option: name for option, name in further.items() if isinstance(name, str)}
     roles = {"--treatment": [treatment], "--outcome": [outcome], "--group": group}
+    roles |= {option: [name] for option, name in columns.items()}
     _check_roles({**roles, "--covariates": covariates, "--drop": drop}, cluster, by)
     from sufrep._atomic import is_standard_output
     from sufrep._files import open_table, table_files
@@ -156,7 +198,7 @@ def effect(
     with waiting("reading the table"):
         source = open_table(table, text=(*dict.fromkeys([*group, *clusters, *text]),), drop=tuple(drop))
         report_notes(source)
-        source.require([*group, treatment, outcome, *covariates, *clusters, *by])
+        source.require([*group, treatment, outcome, *covariates, *clusters, *columns.values(), *by])
         rows = source.read()
     from sufrep._effect import analyse
 
@@ -169,6 +211,9 @@ def effect(
                 statistics=tuple(dict.fromkeys(statistics)),
                 estimand=estimand,
                 cluster=None if cluster == _NO_CLUSTERS else cluster,
+                weights=weights,
+                clip=clip,
+                trim=trim,
                 n_folds=folds,
                 n_repeats=repeats,
                 random_state=seed,
@@ -177,6 +222,8 @@ def effect(
             treatment=treatment,
             outcome=outcome,
             treated=treated_value(rows[treatment], treated),
+            propensity=known,
+            sample_weight=sample_weight,
             by=by,
             progress=report,
         )
@@ -229,6 +276,13 @@ def treated_value(values: pl.Series, typed: str | None) -> Any:
         if isinstance(value, int | float) and _is_number(typed, value):
             return value
     return typed
+
+
+def _number_or_column(typed: str) -> float | str:
+    try:
+        return float(typed)
+    except ValueError:
+        return typed
 
 
 def _is_number(typed: str, value: float) -> bool:
