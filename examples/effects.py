@@ -40,7 +40,7 @@ def read_wages(folder: Path) -> pd.DataFrame:
 
 
 def panel_model(folder: Path) -> pd.DataFrame:
-    """DoubleML's partially linear panel model of the wage panel, by each of its approaches, with linear models."""
+    """DoubleML's partially linear panel model of the wage panel, by each of its approaches; linear models."""
     rows = read_wages(folder)
     indicators = pd.get_dummies(rows[["maried", "health", "ethn", "year"]], drop_first=True, dtype=float)
     columns = ["exper2", "school", *indicators.columns]
@@ -48,7 +48,7 @@ def panel_model(folder: Path) -> pd.DataFrame:
     panel = panel.assign(union=(rows["union"] == "yes").astype(float), time=rows["year"].astype(int))
     found = []
     for approach in ("cre_general", "cre_normal", "fd_exact", "wg_approx"):
-        np.random.seed(0)  # DoubleML draws its folds from the global generator
+        np.random.seed(0)  # noqa: NPY002  DoubleML draws its folds from the global generator
         data = DoubleMLPanelData(panel, "wage", "union", "time", "nr", x_cols=columns, static_panel=True)
         model = DoubleMLPLPR(
             data, LinearRegression(), LinearRegression(), n_folds=10, n_rep=5, approach=approach

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from sufrep._arrays import blocks
+from sufrep._threads import n_blas_threads, one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,11 +97,9 @@ def fit_multinomial(
     """
     single = len(rows) * n_levels > _LARGE
     limit = (1e-5 if single else 1e-10) if tol is None else tol
-    # A small product in multi-threaded BLAS takes up to a hundred times as long if another core is busy.
-    # So each product gets one thread, and the blocks of rows are shared among threads.
-    blas = ThreadpoolController().select(user_api="blas")
-    n_threads = max([1, *(library["num_threads"] for library in blas.info())])
-    with blas.limit(limits=1):
+    # Each product gets one thread, and the blocks of rows are shared among threads.
+    n_threads = n_blas_threads()
+    with one_thread(blas_only=True):
         weights = np.ones(len(rows)) if weights is None else weights
         scale = np.ones(rows.shape[1]) if scale is None else scale
         if not single:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
+from sufrep._threads import one_thread
 from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels
 from sufrep.solvers.experts import first_class_experts, first_linear_experts
@@ -165,7 +165,7 @@ def _cluster_centers(points: Floats, weights: Floats, n_states: int, seed: int) 
     points = points.round(_DIGITS)
     order = np.lexsort(points.T[::-1])
     n_clusters = min(n_states, len(np.unique(points, axis=0)))
-    with threadpool_limits(1):
+    with one_thread():
         found = KMeans(n_clusters, n_init=_N_INIT, random_state=seed).fit(
             points[order], sample_weight=weights[order]
         )

@@ -1,0 +1,38 @@
+"""Limits on the threads of BLAS and OpenMP.
+
+Small products and small trees in several threads take up to a hundred times as long if another core is busy,
+because the threads wait for each other. Looking for the libraries takes milliseconds, often more than what is
+computed under the limit, so it is done once: libraries that are loaded later are not limited.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+
+def one_thread(*, blas_only: bool = False) -> AbstractContextManager[Any]:
+    """Run what is inside with one thread."""
+    libraries = _blas() if blas_only else _all()
+    limited: AbstractContextManager[Any] = libraries.limit(limits=1)
+    return limited
+
+
+def n_blas_threads() -> int:
+    """The number of threads that BLAS uses now."""
+    return int(max([1, *(library["num_threads"] for library in _blas().info())]))
+
+
+@cache
+def _all() -> Any:
+    return ThreadpoolController()
+
+
+@cache
+def _blas() -> Any:
+    return _all().select(user_api="blas")

@@ -1,0 +1,23 @@
+"""One thread inside, as many as before outside."""
+
+from __future__ import annotations
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from sufrep._threads import n_blas_threads, one_thread
+
+
+def blas_threads() -> set[int]:
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_there_is_one_thread_inside_and_as_many_as_before_outside():
+    with threadpool_limits(2):
+        for blas_only in (False, True):
+            with one_thread(blas_only=blas_only):
+                assert blas_threads() == {1}
+                assert n_blas_threads() == 1
+            assert blas_threads() == {2}
+            assert n_blas_threads() == 2
