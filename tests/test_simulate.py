@@ -31,7 +31,7 @@ from sufrep.errors import InvalidParameterError
 STORED = Path(__file__).parent / "fixtures" / "simulation_summaries.json"
 TARGET = {"y", "conditional_mean", "outcome", "setup"}  # the fields in which setups differ
 by_setup = pytest.mark.parametrize("setup", SETUPS)
-law = settings(deadline=None, max_examples=30)
+law = settings()
 own_probabilities = st.sampled_from([0.0, 0.3, 0.9, 1.0])
 
 

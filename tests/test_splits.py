@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sufrep._splits import ALWAYS_TRAINING, level_folds
 
-law = settings(deadline=None, max_examples=200)
+law = settings()
 codes_of_rows = st.lists(st.integers(0, 8), max_size=60).map(lambda codes: np.array(codes, dtype=np.int64))
 numbers_of_folds = st.integers(2, 6)
 seeds = st.integers(0, 2**32)

@@ -297,7 +297,7 @@ def test_many_classes_are_fine_if_they_repeat():
 # Folds
 
 
-law = settings(deadline=None, max_examples=50)
+law = settings()
 
 
 def splits_of(codes: Any, **changes: Any) -> Any:

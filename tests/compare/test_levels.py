@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep import make_encoder
@@ -18,7 +18,6 @@ from sufrep._compare._page import MAPPABLE
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-50, 50)), min_size=1, max_size=20))
-@settings(deadline=None, max_examples=50)
 def test_group_means_are_the_means_of_each_level(rows):
     codes, values = np.array(rows).T
     found = group_means(codes, np.column_stack([values, 2.0 * values]), 4)

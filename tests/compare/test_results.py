@@ -25,7 +25,7 @@ from sufrep._compare._run import FoldScore, make_scoring
 
 
 LOSS, SCORE = make_scoring(None, "regression"), make_scoring("r2", "regression")
-law = settings(deadline=None, max_examples=50)
+law = settings()
 scores = st.lists(st.integers(1, 800).map(lambda value: value / 8), min_size=4, max_size=4)
 
 

@@ -30,7 +30,7 @@ from sufrep.encoders import METHODS, GroupEncoder, make_encoder
 # The contrast codings share all code but their matrix, and so do one and several permutations.
 ALIKE = {"deviation", "difference", "repeated_effect", "simple_effect", "permutation"}
 # Without a group, arrays pass through, in a way that is the same for most encoders.
-WITHOUT_GROUP = ["one_hot", "fisher", "mixed_model", "means", "latent_state", "sufficient"]
+WITHOUT_GROUP = ["one_hot", "fisher", "mixed_model", "means", "sufficient"]
 # What is searched, and how well it is fitted, is tested elsewhere.
 QUICK = {
     "sufficient": {

@@ -62,7 +62,6 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @given(frame=frames)
-@settings(max_examples=25, deadline=None)
 def test_tables_are_read_as_they_were_written(folder, ending, frame):
     path = folder / f"table.{ending}"
     write_table(frame, path)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep._paper.store import Store, Writer, export_all, trial_key, write_text
@@ -427,7 +427,6 @@ some_records = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=30)
 @given(some_records)
 def test_an_exported_csv_reads_as_the_same_records(tmp_path_factory, records):
     folder = tmp_path_factory.mktemp("store")

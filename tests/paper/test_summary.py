@@ -30,7 +30,7 @@ from sufrep._paper.summary import (
 )
 from sufrep._statistics import paired_p_values
 
-law = settings(deadline=None, max_examples=100)
+law = settings()
 # Far enough apart that a variance of zero is no rounding error.
 numbers = st.integers(-1000, 1000).map(lambda value: value / 8)
 samples = st.integers(2, 12).flatmap(lambda n: arrays(float, n, elements=numbers))

@@ -16,7 +16,7 @@ from sufrep.moments import GroupMoments
 from sufrep.solvers.closed_forms import CODINGS, Discriminant, linear_discriminant
 from sufrep.solvers.shrinkage import overall_scale, within_freedom
 
-law = settings(deadline=None, max_examples=25)
+law = settings()
 
 # Contrast codings
 

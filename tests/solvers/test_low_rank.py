@@ -27,7 +27,7 @@ def draw(rng, n_levels, n_covariates, rank=None):
 
 shapes = st.tuples(st.integers(1, 12), st.integers(1, 12))
 seeds = st.integers(0, 2**32 - 1)
-law = settings(deadline=None, max_examples=40)
+law = settings()
 
 
 class TestLeftSingularVectors:
@@ -207,7 +207,6 @@ class TestComponentsAboveNoise:
         assert np.mean(np.array(chosen) == 1) >= 0.85
 
     @given(seeds)
-    @settings(max_examples=25, deadline=None)
     def test_the_number_depends_on_neither_units_nor_rotations(self, seed):
         rng = np.random.default_rng(seed)
         mean, count, covariance = pure_noise(seed, 30, 4, 10)
@@ -217,7 +216,6 @@ class TestComponentsAboveNoise:
         assert turned == n_components_above_noise(mean, count, covariance)
 
     @given(seeds)
-    @settings(max_examples=25, deadline=None)
     def test_a_duplicated_covariate_adds_no_component(self, seed):
         mean, count, covariance = pure_noise(seed, 30, 4, 10)
         mean = mean + draw(np.random.default_rng(seed), 30, 4, rank=2)
@@ -258,7 +256,6 @@ class TestComponentsAboveNoise:
 
     @given(shapes, seeds, st.integers(2, 5))
     @example(shape=(1, 1), seed=0, rows_per_level=2)
-    @settings(max_examples=40, deadline=None)
     def test_the_number_is_between_one_and_the_smaller_dimension(self, shape, seed, rows_per_level):
         mean, count, covariance = pure_noise(seed, *shape, rows_per_level)
         assert 1 <= n_components_above_noise(100 * mean, count, covariance) <= min(shape)

@@ -29,7 +29,6 @@ values = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=60)
 
 
 @given(values)
-@settings(deadline=None, max_examples=50)
 def test_scores_are_normal_quantiles_of_mid_ranks(rows: list[float]) -> None:
     column = np.array(rows)
     found = fit_normal_scores([column]).apply([column])[:, 0]
@@ -51,7 +50,6 @@ def test_standard_scores_go_on_beyond_the_rows_they_were_fitted_to():
 
 
 @given(values)
-@settings(deadline=None, max_examples=50)
 def test_only_the_order_of_the_values_matters(rows: list[float]) -> None:
     column = np.array(rows)
     first, second = (fit_normal_scores([part]).apply([part]) for part in (column, np.exp(column / 10)))
@@ -59,7 +57,6 @@ def test_only_the_order_of_the_values_matters(rows: list[float]) -> None:
 
 
 @given(values, st.data())
-@settings(deadline=None, max_examples=50)
 def test_a_row_of_weight_k_counts_as_k_rows(rows: list[float], data: st.DataObject) -> None:
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
     column = np.array(rows)
@@ -152,7 +149,6 @@ def least_squares(grams: np.ndarray) -> np.ndarray:
     return np.array([np.linalg.solve(gram[:-1, :-1], gram[:-1, -1]) for gram in grams])
 
 
-@settings(deadline=None, max_examples=40)
 @given(data=st.data(), n=st.integers(0, 12), q=st.integers(1, 3), weighted=st.booleans())
 def test_grams_equal_those_of_a_loop_over_the_rows(data, n, q, weighted):
     columns = data.draw(hnp.arrays(float, (n, q), elements=st.floats(-100, 100)))
@@ -192,7 +188,6 @@ def test_one_round_of_em_follows_the_formulas():
     np.testing.assert_allclose(found.spread, np.mean(squares, axis=0), rtol=1e-7)
 
 
-@settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), q=st.integers(1, 4))
 def test_the_prior_mean_is_the_generalised_least_squares_estimate(seed, q):
     rng = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ from sufrep.solvers.shrinkage import (
     within_scale,
 )
 
-law = settings(deadline=None, max_examples=40)
+law = settings()
 
 
 def moments_of(codes: np.ndarray, rows: np.ndarray, **options: object) -> GroupMoments:
@@ -272,7 +272,6 @@ def test_a_few_nulls_change_little():
 
 
 @given(st.integers(0, 10_000), st.floats(0.01, 100), st.floats(-50, 50))
-@settings(max_examples=25, deadline=None)
 def test_shrunken_means_follow_unit_and_origin(seed, unit, origin):
     codes, rows, _ = draw(15, seed, p=3)
     before, after = (shrunken(moments_of(codes, part)) for part in (rows, rows * unit + origin))
@@ -280,7 +279,6 @@ def test_shrunken_means_follow_unit_and_origin(seed, unit, origin):
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=25, deadline=None)
 def test_a_weight_of_two_counts_as_two_rows(seed):
     codes, rows, _ = draw(10, seed, p=2)
     times = np.random.default_rng(seed).integers(1, 3, len(codes))

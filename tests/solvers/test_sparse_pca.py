@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.linalg import subspace_angles
 
@@ -139,7 +139,6 @@ class TestPenalties:
         assert subspace_angles(found.loadings, principal).max() < 1e-6
 
     @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 10), st.sampled_from([0.0, 1e-3]))
-    @settings(max_examples=40, deadline=None)
     def test_alpha_of_one_sets_every_loading_to_zero(self, seed, n_covariates, n_levels, ridge):
         gram = gram_of(level_means(seed, n_levels, n_covariates))
         found = sparse_pca(gram, n_covariates, alpha=1.0, ridge=ridge)
@@ -182,7 +181,6 @@ mostly_zero = {"seed": 4, "n_levels": 34, "n_covariates": 6, "alpha": 0.6, "ridg
 
 class TestLaws:
     @given(problems, st.integers(-40, 40))
-    @settings(max_examples=25, deadline=None)
     def test_loadings_do_not_depend_on_the_unit(self, problem, exponent):
         gram, fit = self.prepare(problem)
         found, scaled = fit(gram), fit(gram * 4.0**exponent)
@@ -192,7 +190,6 @@ class TestLaws:
 
     @given(problems, st.randoms(use_true_random=False))
     @example(mostly_zero, None)
-    @settings(max_examples=25, deadline=None)
     def test_permuting_the_covariates_permutes_the_loadings(self, problem, random):
         gram, fit = self.prepare(problem)
         order = np.arange(len(gram))[::-1].copy()
@@ -202,7 +199,6 @@ class TestLaws:
         np.testing.assert_allclose(permuted.loadings, fit(gram).loadings[order], atol=1e-6)
 
     @given(problems)
-    @settings(max_examples=25, deadline=None)
     def test_the_largest_loading_of_each_component_is_positive(self, problem):
         gram, fit = self.prepare(problem)
         found = fit(gram)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep import Simulation, simulate
@@ -30,7 +30,6 @@ def samples(draw: st.DrawFn) -> MixtureRows:
 
 
 @given(samples(), st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
 def test_canonical_rows_depend_on_neither_order_nor_names(sample: MixtureRows, seed: int) -> None:
     rng = np.random.default_rng(seed)
     names, order = rng.permutation(sample.n_levels), rng.permutation(len(sample.codes))
@@ -42,7 +41,6 @@ def test_canonical_rows_depend_on_neither_order_nor_names(sample: MixtureRows, s
 
 
 @given(samples())
-@settings(max_examples=40, deadline=None)
 def test_canonical_rows_are_the_same_rows(sample: MixtureRows) -> None:
     found = sample.canonical()
     weights = np.ones(len(sample.codes)) if sample.weights is None else sample.weights
