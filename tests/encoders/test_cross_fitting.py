@@ -244,7 +244,7 @@ def test_a_fold_without_a_row_to_learn_from_gets_what_is_known_before_any_target
 @every_encoder
 def test_an_unseen_level_and_a_null_get_the_prior(name):
     X, y, _ = drawn(4)
-    encoder = make(name, missing="prior").fit(X, y)
+    encoder = make(name, missing="prior", unseen="prior").fit(X, y)
     new = pd.DataFrame({"a": 0.5, "b": 0.25, "g": ["never seen", None, "level 0", "level 1"]})
     found = encoder.transform(new)
     np.testing.assert_array_equal(found[0], found[1])
@@ -416,7 +416,7 @@ def test_moments_outside_a_fold_are_those_of_its_training_rows(n_folds):
     folds = list(KFold(n_folds, shuffle=True, random_state=1).split(frame))
     found = make("shrunken means", cv=folds).fit_transform(frame, y)
     for train, test in folds:
-        outside = make("shrunken means").fit(frame.iloc[train], y[train])
+        outside = make("shrunken means", unseen="prior").fit(frame.iloc[train], y[train])
         np.testing.assert_allclose(found[test], outside.transform(frame.iloc[test]), rtol=1e-9)
 
 
@@ -428,7 +428,7 @@ def test_folds_whose_training_rows_repeat_use_these_rows():
     folds = list(zip(drawn, halves, strict=True))
     found = make("shrunken means", cv=folds).fit_transform(frame, y)
     for train, test in folds:
-        outside = make("shrunken means").fit(frame.iloc[train], y[train])
+        outside = make("shrunken means", unseen="prior").fit(frame.iloc[train], y[train])
         np.testing.assert_allclose(found[test], outside.transform(frame.iloc[test]), rtol=1e-9)
 
 

@@ -155,7 +155,7 @@ _ELSEWHERE = ("mixed_model", "local_effect", "sufficient")
 @every_library
 @pytest.mark.parametrize("method", [name for name in METHODS if name not in _ELSEWHERE])
 def test_an_unseen_level_gets_the_prior(library, method):
-    encoder = make_encoder(method, "zipcode", remainder="drop").fit(FRAMES[library], PRICE)
+    encoder = make_encoder(method, "zipcode", remainder="drop", unseen="prior").fit(FRAMES[library], PRICE)
     result = encoder.transform(make(library, zipcode=["new", "a", "newer", "b"]))
     prior = encoder.representations_["zipcode"].prior
     np.testing.assert_allclose(result[[0, 2]], [prior, prior])
@@ -198,7 +198,7 @@ def zipcodes(library, values):
     ],
 )
 def test_rows_that_are_all_unseen_warn_about_their_types(library, fitted, used, types):
-    encoder = MeansEncoder("zipcode", remainder="drop").fit(zipcodes(library, fitted))
+    encoder = MeansEncoder("zipcode", remainder="drop", unseen="prior").fit(zipcodes(library, fitted))
     with pytest.warns(UnseenLevelsWarning, match=types):
         result = encoder.transform(zipcodes(library, used))
     np.testing.assert_allclose(result, [[1.5], [1.5]])
@@ -517,7 +517,7 @@ def test_a_list_of_rows_keeps_numbers_next_to_text():
 def test_levels_that_are_simply_new_do_not_warn():
     encoder = MeansEncoder("g").fit(pd.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0]}))
     found = encoder.transform(pd.DataFrame({"g": ["c", "d"], "x": [1.0, 2.0]}))
-    np.testing.assert_array_equal(found[:, 1], [1.5, 1.5])
+    np.testing.assert_array_equal(found[:, 1], [1.0, 2.0])
 
 
 @pytest.mark.parametrize("spelling", ["98178.0", " 98178", "098178"])

@@ -215,8 +215,8 @@ def test_a_row_does_not_move_its_own_mean_but_by_the_overall_one():
 def test_new_rows_get_the_mean_of_all_rows_of_their_level_and_of_one_more():
     frame = pd.DataFrame({"g": list("aab"), "x": [1.0, 3.0, 8.0]})
     encoder = MeansEncoder("g", leave_one_out=True, remainder="drop").fit(frame)
-    new = pd.DataFrame({"g": ["a", "b", "never seen"], "x": [0.0, 0.0, 0.0]})
-    np.testing.assert_allclose(encoder.transform(new).ravel(), [8 / 3, 6.0, 4.0])
+    new = pd.DataFrame({"g": ["a", "b", "never seen"], "x": [0.0, 0.0, 1.0]})
+    np.testing.assert_allclose(encoder.transform(new).ravel(), [8 / 3, 6.0, 2.5])
     np.testing.assert_allclose(encoder.fit_transform(frame).ravel(), [3.5, 2.5, 4.0])
 
 
@@ -253,7 +253,7 @@ def test_an_unseen_level_gets_the_overall_mean_of_the_rows():
     frame, _ = holey(2)
     new = pd.DataFrame({"g": ["a", "never seen"], "x": [0.0, 0.0], "z": [0.0, 0.0]})
     for parameters in ({"shrinkage": "auto"}, {"leave_one_out": True}):
-        encoder = MeansEncoder("g", remainder="drop", **parameters).fit(frame)
+        encoder = MeansEncoder("g", remainder="drop", unseen="prior", **parameters).fit(frame)
         np.testing.assert_allclose(encoder.transform(new)[1], frame[["x", "z"]].mean())
 
 

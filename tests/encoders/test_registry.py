@@ -202,7 +202,7 @@ def test_every_method_encodes_the_same_in_every_library(method):
 )
 def test_an_unseen_level_gets_the_prior(method):
     frame = pd.DataFrame({"shop": list("aaabbc"), "x": [1.0, 2, 4, 8, 9, 5], "z": [3.0, 1, 2, 5, 6, 4]})
-    encoder = make_encoder(method, "shop", remainder="drop", **SMALL.get(method, {}))
+    encoder = make_encoder(method, "shop", remainder="drop", unseen="prior", **SMALL.get(method, {}))
     encoder.fit(frame, [1.0, 2.5, 4, 8, 16, 32])
     new = pd.DataFrame({"shop": ["a", "never seen"], "x": [0.0, 0.0], "z": [0.0, 0.0]})
     table = encoder.representations_["shop"]

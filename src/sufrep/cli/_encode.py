@@ -310,8 +310,8 @@ def apply(
 ) -> None:
     """Encode new rows with a saved encoder.
 
-    The new table has all columns of the old one, followed by the new ones. How new levels are encoded was set
-    with `encode --unseen`; by default they get the values of an average level. Numbers are read as when the
+    The new table has all columns of the old one, followed by the new ones. New levels get the values of an
+    average level, unless `encode --unseen error` forbids them. Numbers are read as when the
     encoder was fitted, with the same decimal sign. Rows are read in batches, so the table may be larger than
     memory.
 
@@ -388,6 +388,10 @@ class UnseenCounter:
 
     def __init__(self, encoder: GroupEncoder) -> None:
         self._encoder = encoder.set_output(transform="polars")
+        for part in (encoder, *vars(encoder).get("encoders_", {}).values()):
+            if part.unseen == "estimate":
+                # A batch holds some rows of a level only, and where it ends must not change a vector.
+                part.set_params(unseen="prior")
         self.n_unseen = 0
         self._known = dict.fromkeys(encoder.representations_, 0)
 

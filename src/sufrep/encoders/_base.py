@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sufrep._frames import Lookup
+from sufrep._frames import Factor, Lookup
 from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._cross_fitting import cross_fit
@@ -52,16 +52,18 @@ from sufrep.errors import (
     UnknownGroupError,
 )
 from sufrep.representation import PooledLevel, Representation, level_positions, stack_prior
+from sufrep.solvers.new_levels import NewLevels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
     from sufrep._arrays import Array, Codes, Floats
-    from sufrep._frames import Factor, Table
+    from sufrep._frames import Table
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
+    from sufrep.solvers.new_levels import LevelRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     covariates: Sequence[Column] | None = None
     categorical_covariates: Literal["ignore", "share"] = "ignore"
     remainder: Literal["passthrough", "drop"] = "passthrough"
-    unseen: Literal["prior", "error"] = "prior"
+    unseen: Literal["estimate", "prior", "error"] = "estimate"
     missing: Literal["level", "prior", "error"] = "level"
     min_frequency: int | float | None = None
 
@@ -187,7 +189,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         "covariates": [list, tuple, np.ndarray, None],
         "categorical_covariates": [StrOptions({"ignore", "share"})],
         "remainder": [StrOptions({"passthrough", "drop"})],
-        "unseen": [StrOptions({"prior", "error"})],
+        "unseen": [StrOptions({"estimate", "prior", "error"})],
         "missing": [StrOptions({"level", "prior", "error"})],
         "min_frequency": [
             Interval(Integral, 1, None, closed="left"),
@@ -502,7 +504,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             # Levels whose training rows all have weight zero are unseen, but that is not an error.
             unseen = "prior" if training else self.unseen
             positions = find_levels(self.representations_[group], factor, group, unseen)
-            codes = np.append(np.where(positions < 0, -1, place[positions]), -1)[factor.codes]
+            places = np.where(positions < 0, -1, place[positions])
+            if unseen == "estimate" and (places < 0).any():
+                whole, places = self._add_new_levels(inputs, factor, whole, places)
+            codes = np.append(places, -1)[factor.codes]
             rows = Rows(codes, whole.values.shape[0], inputs.columns, inputs.weights, inputs.target, training)
             lookup = self._encode_rows(whole, rows)
             if folds is not None:
@@ -511,6 +516,36 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             names = tuple(column.name(self.layout_, self.layout_.names) for column in own)
             lookups.append(replace(lookup, names=names))
         return lookups
+
+    def _add_new_levels(
+        self, inputs: Inputs, factor: Factor, whole: Vectors, places: Codes
+    ) -> tuple[Vectors, Codes]:
+        """Vectors that new levels have too, and the position of each level of ``factor`` among them.
+
+        A level that ``fit`` did not see gets the vector that its own rows say, with everything that levels
+        share as it was learnt. Where the encoder has no rule for that, it gets the prior.
+        """
+        rule: LevelRule | None = whole.details.get("new_levels_")
+        if rule is None:
+            return whole, places
+        # Rows without a level have nothing in common: a null that ``fit`` did not see gets the prior.
+        unknown = np.array([code for code in np.flatnonzero(places < 0) if factor.levels[code] is not None])
+        if not len(unknown):
+            return whole, places
+        number = np.full(len(places) + 1, -1)
+        number[unknown] = np.arange(len(unknown))
+        codes = number[factor.codes]
+        rows = np.flatnonzero(codes >= 0)
+        known = [covariate for covariate in self.covariates_ if covariate.position is not None]
+        columns = inputs.columns or read_known_columns(inputs.table, inputs.layout, known)
+        own = [np.asarray(column)[rows] for column in columns]
+        names = [covariate.name(inputs.layout.names) for covariate in known]
+        levels = Factor(codes[rows], factor.levels[unknown])
+        moments = inputs.table.moments(levels, own, names=names, weights=None, order=1)
+        new = rule.vectors(NewLevels(moments, codes[rows], own, whole.details))
+        places = places.copy()
+        places[unknown] = len(whole.values) + np.arange(len(unknown))
+        return replace(whole, values=np.vstack([whole.values, new])), places
 
     def _split(self, inputs: Inputs) -> list[tuple[Codes, Codes]]:
         """The folds of cross-fitting, for encoders that use the target and so have these parameters."""

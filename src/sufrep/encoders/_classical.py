@@ -43,9 +43,10 @@ class ContrastEncoder(GroupEncoder):
         Not used; present so that all encoders have the same parameters.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -134,9 +135,10 @@ class PermutationEncoder(GroupEncoder):
         Not used; present so that all encoders have the same parameters.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -215,9 +217,10 @@ class FisherEncoder(GroupEncoder):
         Not used; present so that all encoders have the same parameters.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None

@@ -505,7 +505,7 @@ def _warn_of_unseen(group: str, new: list[Any], known: list[Any]) -> None:
         return  # levels that are simply new, as in folds that are cut by group
     here, there = (", ".join(sorted(found)) for found in types)
     warn(
-        f"No row of column {group!r} holds a level that fit saw: all get the prior. The levels here are of "
+        f"No row of column {group!r} holds a level that fit saw: all are new. The levels here are of "
         f"type {here} ({level_label(new[0])!r}, …), those of fit of type {there} "
         f"({level_label(known[0])!r}, …).\nHint: read the column in the same way on both sides.",
         UnseenLevelsWarning,

@@ -22,6 +22,7 @@ from sufrep.encoders._base import (
 )
 from sufrep.errors import warn
 from sufrep.solvers.mixture import posteriors
+from sufrep.solvers.new_levels import StatesRule
 from sufrep.solvers.regressions import fit_normal_scores
 from sufrep.solvers.states import MixtureRows, best_of_starts, choose_n_states
 
@@ -72,9 +73,10 @@ class LatentStateEncoder(GroupEncoder):
         that is given) join the covariates, by one indicator for each of their levels.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -206,6 +208,7 @@ class LatentStateEncoder(GroupEncoder):
             "mixtures_": mixture,
             "held_out_": {str(number): score for number, score in held_out.items()},
             "iterations_": len(mixture.objective),
+            "new_levels_": StatesRule(float(self.concentration)),
         }
         states = [Suffix(f"state{state + 1}") for state in range(n_states)]
         posterior = [Suffix(f"posterior{state + 1}") for state in range(n_states)]

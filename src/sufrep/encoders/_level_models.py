@@ -66,9 +66,10 @@ class RandomInterceptEncoder(GroupEncoder):
         that is given) join the covariates, by one indicator for each of their levels.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -170,9 +171,10 @@ class MixedModelEncoder(GroupEncoder):
         that is given) join the covariates, by one indicator for each of their levels.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -296,9 +298,10 @@ class LocalEffectEncoder(GroupEncoder):
         that is given) join the covariates, by one indicator for each of their levels.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None

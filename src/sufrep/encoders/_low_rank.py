@@ -22,6 +22,7 @@ from sufrep.encoders._base import (
 from sufrep.encoders._target import output_positions
 from sufrep.errors import TooManyComponentsError, warn
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
+from sufrep.solvers.new_levels import LinearRule
 from sufrep.solvers.shrinkage import (
     estimate_means_prior,
     shrink_means,
@@ -32,6 +33,8 @@ from sufrep.solvers.shrinkage import (
 from sufrep.solvers.sparse_pca import sparse_pca
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sufrep._arrays import Floats
     from sufrep.encoders._inputs import GroupSample
     from sufrep.moments import GroupMoments
@@ -58,9 +61,10 @@ class LowRankEncoder(GroupEncoder):
         that is given) join the covariates, by one indicator for each of their levels.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -175,13 +179,26 @@ class LowRankEncoder(GroupEncoder):
         matrix = means_matrix(own, standardize=self.standardize, shrinkage=self.shrinkage)
         found = left_singular_vectors(matrix, k)
         suffixes = [Suffix(f"u{j + 1}") for j in range(k)]
-        if not self.use_target:
-            return Vectors(found.vectors, suffixes, {"singular_values_": found.singular_values})
         directions = found.right * ratio(np.ones(k), np.pad(found.singular_values, (0, k))[:k])
-        values, singular_values = self._values_with_target(moments, directions, self._scale(own))
+        if not self.use_target:
+            rule = self._rule(own, range(len(own.covariates)), directions / self._scale(own)[:, None])
+            details = {"singular_values_": found.singular_values, "new_levels_": rule}
+            return Vectors(found.vectors, suffixes, details)
+        approximated = self._values_with_target(moments, directions, self._scale(own))
         suffixes += [Suffix("u_", len(own.covariates) + j) for j in self._target_outputs()]
-        details = {"singular_values_": singular_values, "directions_": directions}
-        return Vectors(values, suffixes, details)
+        rule = self._rule(moments, self._used_columns(len(directions)), approximated.matrix)
+        details = {"singular_values_": approximated.singular_values, "directions_": directions}
+        return Vectors(approximated.values, suffixes, {**details, "new_levels_": rule})
+
+    def _rule(self, moments: GroupMoments, outputs: Sequence[int], matrix: Floats) -> LinearRule:
+        """How the vector of a new level follows from its means."""
+        return LinearRule(
+            moments.overall_mean(),
+            np.array(outputs, dtype=np.intp),
+            matrix,
+            shrink=bool(self.shrinkage),
+            prior=estimate_means_prior(moments) if self.shrinkage or self.use_target else None,
+        )
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Describe the levels by the directions and the scales of all rows, which do not see the target."""
@@ -189,12 +206,10 @@ class LowRankEncoder(GroupEncoder):
             return super()._represent_fold(sample, whole)
         directions = whole.details["directions_"]
         scale = self._scale(whole.known_moments().select(range(len(directions))))
-        return Vectors(self._values_with_target(sample.moments, directions, scale)[0])
+        return Vectors(self._values_with_target(sample.moments, directions, scale).values)
 
-    def _values_with_target(
-        self, moments: GroupMoments, directions: Floats, scale: Floats
-    ) -> tuple[Floats, Floats]:
-        """The vectors of the levels, (n_levels, k + q), and the singular values of the means with the target.
+    def _values_with_target(self, moments: GroupMoments, directions: Floats, scale: Floats) -> _WithTarget:
+        """The vectors of the levels.
 
         Parameters
         ----------
@@ -204,8 +219,8 @@ class LowRankEncoder(GroupEncoder):
         scale : ndarray, shape (n_covariates,)
             What the means of the covariates are divided by.
         """
-        n_covariates, outputs = len(directions), self._target_outputs()
-        chosen = [*range(n_covariates), *(n_covariates + j for j in outputs)]
+        n_covariates = len(directions)
+        chosen = self._used_columns(n_covariates)
         mean = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))[0][:, chosen]
         units = np.append(scale, self._scale(moments)[chosen[n_covariates:]])
         left, values, right = np.linalg.svd(mean / units, full_matrices=False)
@@ -214,7 +229,16 @@ class LowRankEncoder(GroupEncoder):
         rank = directions.shape[1] + np.count_nonzero(mean[:, n_covariates:].any(axis=0))
         low_rank = (left[:, :rank] * values[:rank]) @ right[:rank]
         target = low_rank[:, n_covariates:] * units[n_covariates:]
-        return np.column_stack([low_rank[:, :n_covariates] @ directions, target]), values
+        vectors = np.column_stack([low_rank[:, :n_covariates] @ directions, target])
+        project = right[:rank].T @ right[:rank]
+        into = np.column_stack(
+            [project[:, :n_covariates] @ directions, project[:, n_covariates:] * units[n_covariates:]]
+        )
+        return _WithTarget(vectors, values, into / units[:, None])
+
+    def _used_columns(self, n_covariates: int) -> list[int]:
+        """Positions of the covariates and of the columns of the target that are used."""
+        return [*range(n_covariates), *(n_covariates + j for j in self._target_outputs())]
 
     def _scale(self, moments: GroupMoments) -> Floats:
         """The spread of each covariate within levels, or 1 if they are not standardised; (p,)."""
@@ -223,6 +247,24 @@ class LowRankEncoder(GroupEncoder):
     def _target_outputs(self) -> list[int]:
         """Positions of the columns of the target that are used: of two classes only the second."""
         return output_positions(self.target_type_, self.n_targets_)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WithTarget:
+    """Vectors of levels by covariates and target.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n_levels, k + q)
+    singular_values : ndarray, shape (min(n_levels, n_covariates + q),)
+        Of the means with the target.
+    matrix : ndarray, shape (n_covariates + q, k + q)
+        What the means are multiplied by to give the vectors.
+    """
+
+    values: Floats
+    singular_values: Floats
+    matrix: Floats
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -250,9 +292,10 @@ class SparseLowRankEncoder(GroupEncoder):
         that is given) join the covariates, by one indicator for each of their levels.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -332,8 +375,8 @@ class SparseLowRankEncoder(GroupEncoder):
     def _represent(self, sample: GroupSample) -> Vectors:
         moments = sample.moments
         matrix = means_matrix(moments, standardize=self.standardize, shrinkage=self.shrinkage)
-        if self.center:
-            matrix = matrix - matrix.mean(axis=0)
+        center = matrix.mean(axis=0) if self.center else np.zeros(matrix.shape[1])
+        matrix = matrix - center
         k = count_components(moments, self.n_components, center=self.center)
         # In units of a power of two: the squares of tiny means would be zero.
         scaled = np.ldexp(matrix, -np.frexp(np.abs(matrix).max(initial=0.0))[1])
@@ -345,7 +388,16 @@ class SparseLowRankEncoder(GroupEncoder):
                 "Hint: raise max_iter, or alpha, which makes the problem easier.",
                 ConvergenceWarning,
             )
-        details = {"loadings_": result.loadings, "iterations_": result.n_iter}
+        scale = within_scale(moments) if self.standardize else np.ones(len(center))
+        rule = LinearRule(
+            moments.overall_mean(),
+            np.arange(len(center)),
+            result.loadings / scale[:, None],
+            -center @ result.loadings,
+            shrink=bool(self.shrinkage),
+            prior=estimate_means_prior(moments) if self.shrinkage else None,
+        )
+        details = {"loadings_": result.loadings, "iterations_": result.n_iter, "new_levels_": rule}
         suffixes = [Suffix(f"sparse{j + 1}") for j in range(k)]
         return Vectors(matrix @ result.loadings, suffixes, details)
 

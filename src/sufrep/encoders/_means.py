@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from sufrep._accumulate import unscaled
 from sufrep._frames import Lookup
 from sufrep._sklearn import StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
 from sufrep.encoders._target import output_positions
-from sufrep.solvers.shrinkage import estimate_means_prior, posterior_means, shrink_with_target
+from sufrep.solvers.new_levels import LinearRule
+from sufrep.solvers.shrinkage import (
+    add_one_row,
+    estimate_means_prior,
+    posterior_means,
+    shrink_with_target,
+)
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
     from sufrep.encoders._inputs import GroupSample, Rows
+    from sufrep.moments import GroupMoments
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -44,9 +50,10 @@ class MeansEncoder(GroupEncoder):
         that is given) join the covariates, by one indicator for each of their levels.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -149,12 +156,23 @@ class MeansEncoder(GroupEncoder):
         if self.leave_one_out and not self.shrinkage:
             own = moments.select(range(n_covariates))
             center = own.overall_mean() if center is None else center
-            values[:, :n_covariates] = _add_one_row(own.mean, own.observed, center[:n_covariates])
+            values[:, :n_covariates] = add_one_row(own.mean, own.observed, center[:n_covariates])
         return Vectors(
             values[:, outputs],
             suffixes,
+            {"new_levels_": self._rule(moments, outputs)},
             prior=None if center is None else center[outputs],
             first_cross_fitted=0 if self.shrinkage else n_covariates,
+        )
+
+    def _rule(self, moments: GroupMoments, outputs: list[int]) -> LinearRule:
+        """How the vector of a new level follows from its means."""
+        return LinearRule(
+            moments.overall_mean(),
+            np.array(outputs, dtype=np.intp),
+            one_more_row=self.leave_one_out,
+            shrink=bool(self.shrinkage),
+            prior=estimate_means_prior(moments) if self.shrinkage or self.use_target else None,
         )
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
@@ -189,12 +207,5 @@ class MeansEncoder(GroupEncoder):
             weight = np.maximum(moments.weight[rows.codes] - own, rest.max(axis=1))
             values[inside] = posterior_means(estimate_means_prior(moments), mean, rest, weight)
         else:
-            values[inside] = _add_one_row(mean, rest, moments.overall_mean())
+            values[inside] = add_one_row(mean, rest, moments.overall_mean())
         return values
-
-
-def _add_one_row(mean: Floats, observed: Floats, center: Floats) -> Floats:
-    """Means as if every level had one more row, at the center; (k, p)."""
-    share = observed / (observed + 1)
-    own = np.where(observed > 0, np.nan_to_num(mean) / 4, 0.0)
-    return unscaled(share * own + center / 4 / (observed + 1), 2)  # quarters cannot overflow

@@ -14,6 +14,7 @@ from sufrep.encoders._base import GroupEncoder, Needs, Suffix, Vectors, most_ite
 from sufrep.errors import warn
 from sufrep.solvers.closed_forms import linear_discriminant
 from sufrep.solvers.multinomial import fit_multinomial
+from sufrep.solvers.new_levels import discriminant_rule
 from sufrep.solvers.shrinkage import overall_scale, within_freedom
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ class MNLEncoder(GroupEncoder):
         that is given) join the covariates, by one indicator for each of their levels.
     remainder : {"passthrough", "drop"}, default="passthrough"
         Whether the other columns come before the encoding in the output, or are dropped.
-    unseen : {"prior", "error"}, default="prior"
-        What a level that ``fit`` did not see gets: an average vector (usually the weighted mean of
-        the level vectors), or an error.
+    unseen : {"estimate", "prior", "error"}, default="estimate"
+        What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
+        all that levels share as it was learnt (codings, ranks and models of the target use the prior
+        instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
     min_frequency : int or float, default=None
@@ -125,7 +127,8 @@ class MNLEncoder(GroupEncoder):
             values, n_iter = self._closed_form(moments, scale), 1
         else:
             values, n_iter = self._iterate(sample, scale)
-        return Vectors(values, suffixes, {"iterations_": n_iter})
+        rule = discriminant_rule(moments, values, penalty=self.penalty, scale=scale)
+        return Vectors(values, suffixes, {"iterations_": n_iter, "new_levels_": rule})
 
     def _closed_form(self, moments: GroupMoments, scale: Floats) -> Floats:
         result = linear_discriminant(

@@ -26,7 +26,9 @@ from sufrep.representation import Representation, as_levels, is_null
 from sufrep.solvers.experts import ClassExperts, LinearExperts
 from sufrep.solvers.local_effects import LevelKernel, LocalEffects
 from sufrep.solvers.mixture import Mixture
+from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
 from sufrep.solvers.regressions import Curve, NormalScores
+from sufrep.solvers.shrinkage import MeansPrior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +79,32 @@ RECORDS: dict[type, dict[str, str]] = {
         "objective": "numbers i",
         "converged": "truth",
     },
+    MeansPrior: {
+        "center": "numbers p",
+        "scale": "numbers p",
+        "within": "numbers p p",
+        "signal": "numbers p",
+        "forward": "numbers p p",
+        "back": "numbers p p",
+    },
+    LinearRule: {
+        "fill": "numbers p",
+        "outputs": "integers m",
+        "matrix": "numbers? m k",
+        "offset": "numbers? k",
+        "one_more_row": "truth",
+        "shrink": "truth",
+        "prior": "MeansPrior?",
+    },
+    DiscriminantRule: {
+        "center": "numbers p",
+        "scale": "numbers p",
+        "precision": "numbers p p",
+        "total": "number",
+        "shift": "numbers k",
+        "factor": "numbers k",
+    },
+    StatesRule: {"concentration": "number"},
     NormalScores: {"linear": "truth"},
     LinearExperts: {
         "coefficients": "numbers s q",

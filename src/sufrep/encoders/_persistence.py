@@ -27,6 +27,7 @@ from sufrep.encoders._packing import RECORDS, Packer, Unpacker
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
+from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
 
 if TYPE_CHECKING:
     import os
@@ -188,6 +189,11 @@ def _check_encoder(encoder: Any) -> None:
     for name, moments in getattr(encoder, "moments_", {}).items():
         if type(moments) is not GroupMoments or moments.n_levels != tables[name].n_levels:
             raise ValueError("moments of other levels")
+    for rule in getattr(encoder, "new_levels_", {}).values():
+        if type(rule) not in (LinearRule, DiscriminantRule, StatesRule):
+            raise ValueError("no rule for new levels")
+        if not rule.fits(len(encoder.covariates_)):
+            raise ValueError("a rule for new levels with other covariates")
     _check_names(encoder)
     _check_report(encoder)
     _encode_two_rows(encoder, layout)

@@ -56,15 +56,20 @@ def linear_discriminant(
     # Centering and scaling keep the precision of values that are large or far from zero.
     center = weight @ mean / weight.sum()
     levels = (mean - center) / scale
-    within = scatter / np.outer(scale, scale)
-    ridge = max(penalty, 1e-9 * max(freedom, 1.0))
-    covariance = (within + ridge * np.eye(len(scale))) / (freedom + ridge)
+    covariance = within_with_ridge(scatter, freedom, penalty=penalty, scale=scale)
     slopes = cho_solve(cho_factor(covariance), levels.T).T
     intercepts = np.log(weight / weight.sum()) - 0.5 * (levels * slopes).sum(axis=1)
     slopes -= slopes.mean(axis=0)
     slopes /= scale
     intercepts -= slopes @ center  # back to covariates that are not centered
     return Discriminant(intercepts - intercepts.mean(), slopes)
+
+
+def within_with_ridge(scatter: Floats, freedom: float, *, penalty: float, scale: Floats) -> Floats:
+    """W in units of ``scale``: the covariance within levels with ``penalty`` pseudo-rows; (p, p)."""
+    within = scatter / np.outer(scale, scale)
+    ridge = max(penalty, 1e-9 * max(freedom, 1.0))
+    return np.asarray((within + ridge * np.eye(len(scale))) / (freedom + ridge))
 
 
 def one_hot(n_levels: int) -> Floats:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sufrep._accumulate import ratio, refuse_small
+from sufrep._accumulate import ratio, refuse_small, unscaled
 from sufrep._arrays import blocks
 
 if TYPE_CHECKING:
@@ -184,6 +184,13 @@ def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: F
     partial = (observed < weight[:, None] * (1 - 1e-12)).any(axis=1)
     values[partial] = prior.posterior_with_nulls(mean[partial], observed[partial])
     return values
+
+
+def add_one_row(mean: Floats, observed: Floats, center: Floats) -> Floats:
+    """Means as if every level had one more row, at the center; (k, p)."""
+    share = observed / (observed + 1)
+    own = np.where(observed > 0, np.nan_to_num(mean) / 4, 0.0)
+    return unscaled(share * own + center / 4 / (observed + 1), 2)  # quarters cannot overflow
 
 
 def overall_scale(moments: GroupMoments) -> Floats:

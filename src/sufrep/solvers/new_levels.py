@@ -1,0 +1,237 @@
+"""Vectors of levels that were not there when an encoder was fitted, from their own rows.
+
+Everything that levels share is as it was learnt: directions, states, the covariance within levels, the prior.
+Only what belongs to the level itself is estimated, so its vector depends on no other row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from sufrep.solvers.closed_forms import within_with_ridge
+from sufrep.solvers.shrinkage import add_one_row, posterior_means, within_freedom
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep.moments import GroupMoments
+    from sufrep.solvers.mixture import Mixture
+    from sufrep.solvers.shrinkage import MeansPrior
+
+_MOST_ROUNDS = 200
+_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewLevels:
+    """The rows of levels that are new.
+
+    Attributes
+    ----------
+    moments : GroupMoments
+        Of order 1; every level has a row.
+    codes : ndarray of int, shape (n,)
+        The level of each row.
+    columns : sequence of ndarray, each of shape (n,)
+        The covariates; NaN is a null.
+    details : mapping of str to object
+        What else was learnt about the group, by the name of the fitted attribute.
+    """
+
+    moments: GroupMoments
+    codes: Codes
+    columns: Sequence[Array]
+    details: Mapping[str, Any]
+
+
+class LevelRule(Protocol):
+    """How the vector of a new level follows from its rows."""
+
+    def vectors(self, new: NewLevels) -> Floats:
+        """The vectors of new levels; (n_levels, n_columns)."""
+
+    def fits(self, n_covariates: int) -> bool:
+        """Whether the rule is one for levels with so many covariates, the target included."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearRule:
+    """A vector that is a linear function of the level's means.
+
+    Attributes
+    ----------
+    fill : ndarray, shape (p + q,)
+        Overall means of p covariates and of q columns of the target. A level without any value of a covariate
+        counts as average in it.
+    outputs : ndarray of int, shape (m,)
+        Positions of the means that are used.
+    matrix : ndarray, shape (m, n_columns), or None
+        What they are multiplied by; None if they are the vector.
+    offset : ndarray, shape (n_columns,), or None
+        What is added.
+    one_more_row : bool
+        Whether every level has one more row, at the overall mean.
+    shrink : bool
+        Whether the means are replaced by their posterior means under ``prior``.
+    prior : MeansPrior or None
+        Of covariates and target together. The target of a new level is unknown: its mean is replaced by its
+        conditional expectation given the means of the covariates, T_yx (T_xx + W_xx/n)⁻¹ (x̄ − m).
+    """
+
+    fill: Floats
+    outputs: Codes
+    matrix: Floats | None = None
+    offset: Floats | None = None
+    one_more_row: bool = False
+    shrink: bool = False
+    prior: MeansPrior | None = None
+
+    def vectors(self, new: NewLevels) -> Floats:
+        """The vectors of new levels; (n_levels, n_columns)."""
+        moments = new.moments
+        n, p = moments.mean.shape  # the target, which comes after the covariates, is not among them
+        values = np.tile(self.fill, (n, 1))
+        values[:, :p] = np.where(moments.observed > 0, moments.mean, self.fill[:p])
+        if self.one_more_row:
+            values[:, :p] = add_one_row(moments.mean, moments.observed, self.fill[:p])
+        if self.prior is not None:
+            mean, observed = np.full_like(values, np.nan), np.zeros_like(values)
+            mean[:, :p], observed[:, :p] = moments.mean, moments.observed
+            first = 0 if self.shrink else p
+            values[:, first:] = posterior_means(self.prior, mean, observed, moments.weight)[:, first:]
+        values = values[:, self.outputs]
+        if self.matrix is not None:
+            values = values @ self.matrix
+        return values if self.offset is None else np.asarray(values + self.offset)
+
+    def fits(self, n_covariates: int) -> bool:
+        """Whether the rule is one for levels with so many covariates, the target included."""
+        same = self.prior is None or len(self.prior.center) == n_covariates
+        inside = (self.outputs >= 0) & (self.outputs < n_covariates)
+        return len(self.fill) == n_covariates and bool(inside.all()) and same
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiscriminantRule:
+    """Coefficients of a multinomial logit by the closed form for normal covariates.
+
+    Attributes
+    ----------
+    center, scale : ndarray, shape (p,)
+        Overall means and standard deviations of the covariates.
+    precision : ndarray, shape (p, p)
+        W⁻¹, the inverse of the covariance within levels, in units of ``scale``.
+    total : float
+        Weight of all training rows, which log P(g) is relative to.
+    shift, factor : ndarray, shape (p + 1,)
+        What is added to each coefficient of the closed form after multiplication: the least-squares fit to
+        the coefficients of the known levels. Exact coefficients are penalised, and known up to a constant.
+    """
+
+    center: Floats
+    scale: Floats
+    precision: Floats
+    total: float
+    shift: Floats
+    factor: Floats
+
+    def vectors(self, new: NewLevels) -> Floats:
+        """The vectors of new levels; (n_levels, p + 1)."""
+        return np.asarray(self.closed_form(new.moments) * self.factor + self.shift)
+
+    def fits(self, n_covariates: int) -> bool:
+        """Whether the rule is one for levels with so many covariates."""
+        return len(self.center) == n_covariates == len(self.shift) - 1
+
+    def closed_form(self, moments: GroupMoments) -> Floats:
+        """Intercept and slopes by Bayes' theorem, up to a constant; (n_levels, p + 1)."""
+        levels = (np.where(moments.observed > 0, moments.mean, self.center) - self.center) / self.scale
+        slopes = levels @ self.precision
+        intercepts = np.log(moments.weight / self.total) - 0.5 * (levels * slopes).sum(axis=1)
+        slopes /= self.scale
+        return np.column_stack([intercepts - slopes @ self.center, slopes])
+
+
+def discriminant_rule(
+    moments: GroupMoments, coefficients: Floats, *, penalty: float, scale: Floats
+) -> DiscriminantRule:
+    """The rule that agrees best with the coefficients, (n_levels, p + 1), of the levels of these moments."""
+    scatter = moments.require_order_two().scatter
+    covariance = within_with_ridge(scatter, within_freedom(moments), penalty=penalty, scale=scale)
+    mean, zero = moments.filled_mean(), np.zeros(coefficients.shape[1])
+    center = moments.weight @ mean / moments.total_weight
+    precision = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+    plain = DiscriminantRule(center, scale, precision, moments.total_weight, zero, zero + 1.0)
+    closed = plain.closed_form(moments)
+    spread = closed - closed.mean(axis=0)
+    square = (spread**2).sum(axis=0)
+    factor = np.divide((spread * coefficients).sum(axis=0), square, out=zero + 1.0, where=square > 0)
+    shift = coefficients.mean(axis=0) - factor * closed.mean(axis=0)
+    return replace(plain, shift=shift, factor=factor)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatesRule:
+    """Probabilities of hidden states, given the rows of the level.
+
+    Attributes
+    ----------
+    concentration : float
+        Number of rows that the prior weighs as much as.
+    """
+
+    concentration: float
+
+    def vectors(self, new: NewLevels) -> Floats:
+        """The shares of the states in new levels; (n_levels, n_states)."""
+        scores = new.details["normal_scores_"].apply(new.columns)
+        n_levels, mixture = new.moments.n_levels, new.details["mixtures_"]
+        return new_shares(mixture, scores, new.codes, n_levels, concentration=self.concentration)
+
+    def fits(self, n_covariates: int) -> bool:
+        """Whether the prior counts, which is all that this rule knows."""
+        return n_covariates > 0 and 0 < self.concentration < np.inf
+
+
+def new_shares(
+    mixture: Mixture, scores: Floats, codes: Codes, n_levels: int, *, concentration: float
+) -> Floats:
+    """Probabilities of the states in new levels, given their rows; (n_levels, n_states).
+
+    The mode of their posterior, in which the prior weighs as much as ``concentration`` rows. The states stay
+    as they are.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    scores : ndarray, shape (n, p)
+        Transformed covariates of the rows of new levels.
+    codes : ndarray of int, shape (n,)
+        The new level of each row.
+    n_levels : int
+    concentration : float
+    """
+    shares = np.tile(mixture.prior, (n_levels, 1))
+    # The part of the joint density that does not depend on the shares is computed once.
+    density = mixture.log_joint(scores, np.ones((len(codes), mixture.n_states)))
+    density = np.exp(density - density.max(axis=1, keepdims=True))
+    count = np.bincount(codes, minlength=n_levels)
+    active = np.arange(n_levels)
+    for _ in range(_MOST_ROUNDS):
+        inside = np.isin(codes, active) if len(active) < n_levels else slice(None)
+        own = codes[inside]
+        joint = density[inside] * shares[own]
+        joint /= joint.sum(axis=1, keepdims=True)
+        found = np.column_stack([np.bincount(own, column, minlength=n_levels) for column in joint.T])
+        update = (found + concentration * mixture.prior) / (count + concentration)[:, None]
+        # A level stops when it has converged, so that no other level decides how often it is updated.
+        moved = np.abs(update[active] - shares[active]).max(axis=1)
+        shares[active] = update[active]
+        active = active[moved > _TOLERANCE]
+        if not len(active):
+            break
+    return shares
