@@ -10,10 +10,11 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)
 # Tests of whole fits and of programs, which spend their time in other people's code. Measuring coverage nearly
 # doubles that time, and the other tests reach almost all of the same lines.
 WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py \
-	$(addprefix tests/cli/test_,compare.py main.py) $(addprefix tests/compare/test_,comparison.py snippet.py) \
+	$(addprefix tests/cli/test_,compare.py main.py paper.py) \
+	$(addprefix tests/compare/test_,comparison.py page.py snippet.py) \
 	$(addprefix tests/paper/test_,$(addsuffix .py,effects figures methods models run)) \
-	$(addprefix tests/encoders/test_,$(addsuffix .py,composition conformance cross_fitting every_frame_library \
-	latent_regressor latent_state registry sufficiency sufficient))
+	$(addprefix tests/encoders/test_,$(addsuffix .py,archive composition conformance cross_fitting \
+	every_frame_library latent_regressor latent_state new_levels persistence registry sufficiency sufficient))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types layers unit browser format pictures bench fuzz lock clean

@@ -344,7 +344,7 @@ def test_new_rows_get_the_values_of_the_python_encoder(sufrep, encoder, new, tmp
     assert result.code == 0, result.err
     frame = open_table(new, text=["zipcode"]).read()
     train = open_table(tmp_path / "train.csv", text=["zipcode"]).read()
-    python = MeansEncoder("zipcode").set_output(transform="polars").fit(train.drop("price"))
+    python = MeansEncoder("zipcode", unseen="prior").set_output(transform="polars").fit(train.drop("price"))
     expected = python.transform(frame.select("zipcode", "sqft", "rooms"))
     out = pl.read_parquet(tmp_path / "out.parquet")
     assert out.columns == ["rooms", "zipcode", "sqft", "extra", "zipcode_mean_sqft", "zipcode_mean_rooms"]
@@ -352,6 +352,14 @@ def test_new_rows_get_the_values_of_the_python_encoder(sufrep, encoder, new, tmp
     assert out["zipcode"].to_list() == ["01234", "00007", "55555", None]
     assert out["zipcode_mean_sqft"].to_list() == [110.0, 200.0, 125.0, 125.0]
     assert result.out == f"4 row(s) in {tmp_path}/out.parquet; 2 of them with a new level\n"
+
+
+def test_new_levels_do_not_depend_on_where_a_batch_ends(sufrep, encoder, new, tmp_path):
+    train = open_table(tmp_path / "train.csv", text=["zipcode"]).read().drop("price")
+    MeansEncoder("zipcode", unseen="estimate").fit(train).save(tmp_path / "estimate.sufrep")
+    for name, file in (("a", encoder), ("b", tmp_path / "estimate.sufrep")):
+        assert sufrep(f"apply {file} {new} --out {tmp_path}/{name}.parquet").code == 0
+    assert pl.read_parquet(tmp_path / "a.parquet").equals(pl.read_parquet(tmp_path / "b.parquet"))
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "feather"])
