@@ -336,11 +336,20 @@ def test_a_dask_cluster_gives_the_same_records_as_processes(tmp_path, cluster):
 @pytest.mark.filterwarnings("ignore:Port 8787 is already in use")
 def test_without_an_address_dask_starts_processes_of_its_own_and_ends_them(tmp_path):
     distributed = pytest.importorskip("distributed", reason="the backend 'dask' needs distributed")
+    before = current_client(distributed)
     run_trials(plan(), store(tmp_path / "here"))
     assert run_trials(plan(), store(tmp_path / "own"), backend="dask", n_jobs=1) == 6
     assert results(tmp_path / "own") == results(tmp_path / "here")
-    with pytest.raises(ValueError, match="No global client found"):
-        distributed.get_client()
+    after = current_client(distributed)
+    # A client may still be found for a moment after it was closed.
+    assert after is before or after.status in ("closing", "closed")
+
+
+def current_client(distributed: Any) -> Any:
+    try:
+        return distributed.get_client()
+    except ValueError:  # there is none
+        return None
 
 
 # Ctrl-C
