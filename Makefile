@@ -7,11 +7,11 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 # Compiled files are kept, or every worker, and every program that a test starts, would compile the package again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal -rs
-# Tests of whole fits and of programs, which spend their time in other people's code. Measuring coverage nearly
+# Doctests, and tests of whole fits and of programs, which spend their time in other people's code. Measuring coverage nearly
 # doubles that time, and the other tests reach almost all of the same lines.
-WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py \
-	$(addprefix tests/cli/test_,compare.py main.py paper.py) \
-	$(addprefix tests/compare/test_,comparison.py page.py snippet.py) \
+WHOLE_FITS := src tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py \
+	$(addprefix tests/cli/test_,compare.py main.py) \
+	$(addprefix tests/compare/test_,comparison.py snippet.py) \
 	$(addprefix tests/paper/test_,$(addsuffix .py,effects figures methods models run)) \
 	$(addprefix tests/encoders/test_,$(addsuffix .py,archive composition conformance cross_fitting \
 	every_frame_library latent_regressor latent_state new_levels persistence registry sufficiency sufficient))
