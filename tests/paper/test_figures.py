@@ -255,7 +255,7 @@ def test_one_sample_has_no_interval():
 
 def test_sizes_of_the_same_arm_have_their_own_panels():
     bias, _ = panels_of([*effects(), *effects(arm="main", n=10_000)])
-    assert bias["facet"]["column"]["sort"] == ["main, 4,000 rows", "main, 10,000 rows", "uneven"]
+    assert bias["facet"]["column"]["sort"] == ["main, n 4,000", "main, n 10,000", "uneven"]
 
 
 def test_effects_of_every_model_are_written(tmp_path, monkeypatch):
