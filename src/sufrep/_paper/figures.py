@@ -165,9 +165,7 @@ def effect_figure(items: Sequence[EffectSummary]) -> Any:
     """Draw the chart of one model: bias and coverage, a panel per arm, a dot per method."""
     cells = {(item.arm, item.n) for item in items}
     panels = {
-        (arm, n): _words(arm)
-        if sum(other == arm for other, _ in cells) == 1
-        else f"{_words(arm)}, n {n:,}"
+        (arm, n): _words(arm) if sum(other == arm for other, _ in cells) == 1 else f"{_words(arm)}, n {n:,}"
         for arm, n in sorted(cells, key=lambda cell: (EFFECT_ARMS.index(cell[0]), cell[1]))
     }
     present = {item.method for item in items}
