@@ -40,7 +40,7 @@ layers: $(READY) ## Check that each layer imports only what stands below it
 
 unit: $(READY) ## Run tests and doctests, branch coverage at least 95 %
 	@$(PYTEST) $(WHOLE_FITS)
-	@$(PYTEST) $(addprefix --ignore=,$(WHOLE_FITS)) --cov --cov-report=term
+	@$(PYTEST) tests $(addprefix --ignore=,$(filter tests/%,$(WHOLE_FITS))) --cov --cov-report=term
 
 # Only here is anything installed beyond .venv; `make test` skips the tests of pages where no browser is found.
 browser: ## Make sure that a browser is there for the tests of pages (installs Debian's chromium)

@@ -22,6 +22,7 @@ _READ = 1 << 13
 LARGEST, SMALLEST = 1e140, 1e-140
 # Powers of two between which sums need no other units: about 1e-135 and 1e270.
 _LOW, _HIGH = -450, 900
+_LARGEST_DOUBLE = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -384,7 +385,7 @@ def exponents(largest: Floats) -> Codes:
 def unscaled(means: Floats, power: Codes | int) -> Floats:
     """Return means of columns that were divided by powers of two in the units that the columns have."""
     # Rounding may lift a mean of the largest doubles above them all.
-    most = np.ldexp(np.finfo(np.float64).max, -np.maximum(power, 0))
+    most = np.ldexp(_LARGEST_DOUBLE, -np.maximum(power, 0))
     return np.asarray(np.ldexp(np.clip(means, -most, most), power))
 
 

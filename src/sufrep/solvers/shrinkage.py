@@ -196,10 +196,11 @@ def add_one_row(mean: Floats, observed: Floats, center: Floats) -> Floats:
 def overall_scale(moments: GroupMoments) -> Floats:
     """Standard deviation of each covariate over all rows, 1 for a constant; (p,)."""
     squares = moments.require_order_two().squares
-    deviation = np.where(moments.observed > 0, moments.mean - moments.overall_mean(), 0.0)
+    center = moments.overall_mean()
+    deviation = np.where(moments.observed > 0, moments.mean - center, 0.0)
     total = squares + (moments.observed * deviation**2).sum(axis=0)
     scale = np.sqrt(ratio(total, moments.observed.sum(axis=0)))
-    size = np.abs(moments.overall_mean())
+    size = np.abs(center)
     # The squares may be zero where the deviations are not.
     spread = np.maximum(scale, np.abs(deviation).max(axis=0, initial=0.0))
     varies = spread > _ROUNDING * size
@@ -208,12 +209,12 @@ def overall_scale(moments: GroupMoments) -> Floats:
     return np.where(scale > _ROUNDING * size, scale, 1.0)
 
 
-def within_scale(moments: GroupMoments) -> Floats:
+def within_scale(moments: GroupMoments, overall: Floats | None = None) -> Floats:
     """Pooled standard deviation within levels, or the overall one of a covariate constant in them; (p,)."""
     squares = moments.require_order_two().squares
     freedom = np.maximum(moments.observed - 1, 0.0).sum(axis=0)
     scale = np.sqrt(ratio(squares, freedom))
-    overall = overall_scale(moments)
+    overall = overall_scale(moments) if overall is None else overall
     return np.where(scale > _ROUNDING_WITHIN * overall, scale, overall)
 
 
@@ -232,7 +233,7 @@ def within_covariance(moments: GroupMoments) -> Floats:
 
 def _scaled_within_covariance(moments: GroupMoments, scale: Floats) -> Floats:
     """W in units of `scale`: standard deviations from all values, correlations from the complete rows."""
-    spread = within_scale(moments) / scale
+    spread = within_scale(moments, scale) / scale
     covariance = within_covariance(moments)
     deviation = np.sqrt(np.diag(covariance))
     if within_freedom(moments) <= 0:
