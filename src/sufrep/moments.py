@@ -183,6 +183,14 @@ class GroupMoments:
         """2 if second moments are held, else 1."""
         return 1 if self.scatter is None else 2
 
+    def of_order(self, order: Literal[1, 2]) -> Self:
+        """The same moments; with 1, without the second ones."""
+        if order == self.order:
+            return self
+        if order == 2:
+            self.require_order_two()
+        return replace(self, squares=None, complete_weight=None, complete_mean=None, scatter=None)
+
     @property
     def total_weight(self) -> float:
         """Total weight of all rows."""

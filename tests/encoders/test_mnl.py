@@ -194,14 +194,8 @@ def test_only_the_closed_form_learns_in_chunks():
         MNLEncoder("shop").partial_fit(shops(0))
 
 
-def test_only_the_closed_form_keeps_moments():
-    assert hasattr(MNLEncoder("shop", solver="lda").fit(shops(0)), "moments_")
-    assert not hasattr(MNLEncoder("shop").fit(shops(0)), "moments_")
-
-
 def test_another_fit_forgets_what_the_first_has_left():
     encoder = MNLEncoder("shop", solver="lda").fit(shops(0)).set_params(solver="lbfgs").fit(shops(1))
-    assert not hasattr(encoder, "moments_")
     assert encoder.n_iter_ > 1
     assert encoder.set_params(solver="lda").fit(shops(0)).n_iter_ == 1
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -47,6 +48,7 @@ from sufrep.encoders._target import check_classes, check_still_classes, read_tar
 from sufrep.errors import (
     ChangedParametersError,
     ClashingNamesError,
+    MagnitudeError,
     NoCovariateError,
     NoLevelError,
     UnknownGroupError,
@@ -73,7 +75,8 @@ class Needs:
     Parameters
     ----------
     order : {1, 2}
-        Order of the moments.
+        Order of the moments. Second moments are kept wherever they exist; with 1, the encoder does without
+        them for numbers whose squares are out of range.
     rows : bool
         Whether it needs the rows in addition to the moments; there is no ``partial_fit`` then.
     covariates : {"required", "optional", "unused"}
@@ -401,19 +404,22 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             raise NoCovariateError(len(layout.names), layout.group_names(layout.names))
         covariates, columns = moment_columns(inputs, self._needs)
         names = [covariate.name(layout.names) for covariate in covariates]
-        moments = {
-            group: inputs.table.moments(
-                factor, columns, names=names, weights=inputs.weights, order=self._needs.order
-            )
-            for group, factor in _named_factors(inputs)
-        }
+        moments = {}
+        for group, factor in _named_factors(inputs):
+            collect = partial(inputs.table.moments, factor, columns, names=names, weights=inputs.weights)
+            try:
+                moments[group] = collect(order=2)
+            except MagnitudeError:
+                if self._needs.order == 2:
+                    raise
+                moments[group] = collect(order=1)
         return covariates, moments
 
     def _check_same_needs(self) -> None:
         """Refuse one more chunk if earlier ones were collected for other parameters."""
         had_target = any(covariate.position is None for covariate in self.covariates_)
-        orders = {moments.order for moments in self.moments_.values()}
-        if had_target != self._needs.uses_target or orders - {self._needs.order}:
+        least = min((moments.order for moments in self.moments_.values()), default=2)
+        if had_target != self._needs.uses_target or least < self._needs.order:
             raise ChangedParametersError(type(self).__name__)
 
     def _add_to_earlier(
@@ -422,9 +428,12 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Add the moments of one more chunk to those of earlier ones."""
         united = merge_covariates(self.covariates_, covariates, self.layout_.names)
         names = [covariate.name(self.layout_.names) for covariate in united]
-        return united, {
-            group: self.moments_[group].expand(names) + part.expand(names) for group, part in moments.items()
-        }
+        sums = {}
+        for group, more in moments.items():
+            parts = [self.moments_[group].expand(names), more.expand(names)]
+            order = min(part.order for part in parts)
+            sums[group] = parts[0].of_order(order) + parts[1].of_order(order)
+        return united, sums
 
     def _represent_groups(
         self, inputs: Inputs, covariates: list[Covariate], moments: dict[str, GroupMoments]
@@ -473,10 +482,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 prior=found.prior,
             )
         self._refuse_clashing_names()
-        if self._needs.rows:
-            self.__dict__.pop("moments_", None)  # of an earlier fit with other parameters
-        else:
-            self.moments_ = moments
+        self.moments_ = moments
         for attribute in vars(self).get("details_", ()):
             self.__dict__.pop(attribute, None)  # of an earlier fit, perhaps of other groups
         self.details_ = list(dict.fromkeys(name for found in learnt.values() for name in found.details))

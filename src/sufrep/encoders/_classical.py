@@ -64,7 +64,7 @@ class ContrastEncoder(GroupEncoder):
     representations_ : dict of str to Representation
         The table of each group.
     moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
+        The moments of the covariates in the levels of each group.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -154,7 +154,7 @@ class PermutationEncoder(GroupEncoder):
     representations_ : dict of str to Representation
         The table of each group.
     moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
+        The moments of the covariates in the levels of each group.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -239,7 +239,7 @@ class FisherEncoder(GroupEncoder):
     representations_ : dict of str to Representation
         The table of each group.
     moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
+        The moments of the covariates in the levels of each group.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)

@@ -100,7 +100,7 @@ class LowRankEncoder(GroupEncoder):
     representations_ : dict of str to Representation
         The table of each group.
     moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
+        The moments of the covariates in the levels of each group.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -324,7 +324,7 @@ class SparseLowRankEncoder(GroupEncoder):
     representations_ : dict of str to Representation
         The table of each group.
     moments_ : dict of str to GroupMoments
-        The moments that the tables were computed from; only if moments are enough.
+        The moments of the covariates in the levels of each group.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)

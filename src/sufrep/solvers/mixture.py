@@ -189,7 +189,7 @@ def normalised(log: Floats) -> Floats:
 
 
 def log_sum_exp(log: Floats) -> Floats:
-    """log Σ_k exp(log_ik) of finite numbers; (n,). SciPy's function takes several times as long on small arrays."""
+    """Log Σ_k exp(log_ik) of finite numbers; (n,). SciPy's takes several times as long on small arrays."""
     largest = log.max(axis=1)
     return np.asarray(largest + np.log(np.exp(log - largest[:, None]).sum(axis=1)))
 
