@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sufrep._simulate import Simulation, simulate
     from sufrep.causal import AIPW, EffectEstimate
     from sufrep.encoders import (
+        ColdStartEstimator,
         ContrastEncoder,
         FisherEncoder,
         LatentStateEncoder,
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AIPW",
+    "ColdStartEstimator",
     "Comparison",
     "ContrastEncoder",
     "EffectEstimate",

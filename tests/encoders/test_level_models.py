@@ -257,9 +257,9 @@ def test_a_constant_target_leaves_no_intercepts(value):
     np.testing.assert_allclose(encoder.fit_transform(X, np.full(len(X), value)), 0.0, atol=1e-8)
 
 
-def test_a_new_level_has_no_intercept():
+def test_the_prior_of_an_intercept_is_zero():
     X, y, _ = level_shops(7)
-    encoder = RandomInterceptEncoder("shop", remainder="drop").fit(X, y)
+    encoder = RandomInterceptEncoder("shop", remainder="drop", unseen="prior").fit(X, y)
     found = encoder.transform(X.iloc[:2].assign(shop=["never seen", "shop 0"])).ravel()
     assert found[0] == pytest.approx(0.0, abs=1e-8)
     assert abs(found[1]) > 0.1
@@ -379,7 +379,7 @@ def test_slopes_in_which_levels_do_not_differ_are_shared():
 
 def test_a_row_gets_the_prediction_at_its_own_covariates():
     X, y, _ = sloped_shops(8)
-    encoder = MixedModelEncoder("shop", remainder="drop").fit(X, y)
+    encoder = MixedModelEncoder("shop", remainder="drop", unseen="prior").fit(X, y)
     new = X.iloc[:6].assign(x=[-9.0, 0.0, 9.0, None, 0.5, 0.5])
     new.loc[[4, 5], "shop"] = ["never seen", None]
     found, table = encoder.transform(new).ravel(), encoder.representations_["shop"]

@@ -18,12 +18,16 @@ from sufrep import (
     LatentStateEncoder,
     LowRankEncoder,
     MeansEncoder,
+    MixedModelEncoder,
     MNLEncoder,
+    RandomInterceptEncoder,
     SparseLowRankEncoder,
     make_encoder,
     simulate,
 )
 from sufrep.encoders import METHODS
+from sufrep.moments import GroupMoments
+from sufrep.solvers.regressions import fit_curve, fit_normal_scores
 from sufrep.solvers.shrinkage import estimate_means_prior
 
 # Given the same rows, these encode a new level exactly as a known one.
@@ -149,7 +153,51 @@ def test_levels_without_a_rule_and_nulls_get_the_prior(method):
     as_prior = make_encoder(method, "shop", unseen="prior").fit(X.fillna(0.0), y).transform(new)
     np.testing.assert_array_equal(found[2:], as_prior[2:])
     same = np.array_equal(found[:2], as_prior[:2])
-    assert same == (method not in ("means", "low_rank", "sparse_low_rank", "mnl", "latent_state"))
+    codings = {"one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"}
+    assert same == (method in {*codings, "permutation", "multi_permutation", "fisher", "local_effect"})
+
+
+def intercepts_by_hand(X: pd.DataFrame, residual: np.ndarray, new: pd.DataFrame) -> float:
+    """Expected mean residual of a level, given its means of the covariates, with covariances by numpy."""
+    names = [name for name in X if name != "shop"]
+    both = X[names].assign(residual=residual)
+    prior = estimate_means_prior(GroupMoments.from_rows(X["shop"].tolist(), both.to_numpy()))
+    scale = np.outer(prior.scale, prior.scale)
+    within, between = prior.within * scale, prior.between * scale
+    p = len(names)
+    excess = np.linalg.solve(
+        between[:p, :p] + within[:p, :p] / len(new), new[names].to_numpy().mean(axis=0) - prior.center[:p]
+    )
+    return float(prior.center[p] + between[p, :p] @ excess)
+
+
+def test_the_intercept_of_a_new_level_is_the_one_that_its_covariates_let_expect():
+    X, y = drawn()
+    X = X.fillna(0.0)
+    new = X[:5].assign(shop="never seen")
+    encoder = RandomInterceptEncoder("shop", remainder="drop").fit(X, y)
+    residual = y - fitted_curve(X, y)
+    assert encoder.transform(new) == pytest.approx(
+        np.full((5, 1), intercepts_by_hand(X, residual, new)), rel=1e-6
+    )
+
+
+def test_the_regression_of_a_new_level_is_the_common_one_with_an_intercept_of_its_own():
+    X, y = drawn()
+    X = X.fillna(0.0)
+    new = X[:5].assign(shop="never seen")
+    encoder = MixedModelEncoder("shop", remainder="drop").fit(X, y)
+    found = encoder.transform(new)
+    encoder.set_params(unseen="prior")
+    common = encoder.transform(X.assign(shop="never seen")).ravel()
+    expected = intercepts_by_hand(X, y - common, new) - (y - common).mean()
+    assert found - encoder.transform(new) == pytest.approx(np.full((5, 1), expected), rel=1e-6)
+
+
+def fitted_curve(X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
+    columns = [X[name].to_numpy() for name in X if name != "shop"]
+    scores = fit_normal_scores(columns, None).apply(columns)
+    return np.asarray(fit_curve(scores, y, None).predict(scores))
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table, pd.DataFrame.to_numpy])

@@ -16,8 +16,10 @@ import numpy as np
 from sufrep._frames import Lookup
 from sufrep._sklearn import Interval, StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
+from sufrep.errors import MagnitudeError
 from sufrep.moments import GroupMoments
 from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
+from sufrep.solvers.new_levels import LinearRule
 from sufrep.solvers.regressions import (
     NormalScores,
     fit_curve,
@@ -25,7 +27,7 @@ from sufrep.solvers.regressions import (
     group_grams,
     shrink_coefficients,
 )
-from sufrep.solvers.shrinkage import shrink_each
+from sufrep.solvers.shrinkage import estimate_means_prior, shrink_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,26 +123,22 @@ class RandomInterceptEncoder(GroupEncoder):
     def _represent(self, sample: GroupSample) -> Vectors:
         rows, target = sample.rows, sample.rows.response()
         suffixes = [Suffix(f"intercept{label}") for label in target.suffixes]
-        found = self._residual_moments(rows, target)
+        residuals = self._residuals(rows, target)
+        found = _level_moments(rows, residuals)
         shrunken, center = shrink_each(found)
         values = np.tile(center, (rows.n_levels, 1))
         values[found.levels.astype(np.intp)] = shrunken
-        return Vectors(values, suffixes, prior=center)
+        return Vectors(
+            values, suffixes, {"new_levels_": _intercept_rule(rows, residuals, center)}, prior=center
+        )
 
-    def _residual_moments(self, rows: Rows, target: Target) -> GroupMoments:
-        """Moments of the residuals by level."""
+    def _residuals(self, rows: Rows, target: Target) -> list[Floats]:
+        """What the covariates leave of each column of the target."""
         scores = _scores(fit_normal_scores(rows.columns, rows.weights), rows)
-        residuals = [
-            column - fit_curve(scores, column, rows.weights).predict(scores)
+        return [
+            np.asarray(column - fit_curve(scores, column, rows.weights).predict(scores))
             for column in target.output_columns()
         ]
-        return GroupMoments.from_columns(
-            rows.codes,
-            residuals,
-            np.arange(rows.n_levels).astype(object),
-            covariates=[str(label) for label in target.classes],
-            weights=rows.weights,
-        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -247,8 +245,12 @@ class MixedModelEncoder(GroupEncoder):
             )
         ]
         outputs = [Suffix(f"fit{label}") for label in rows.response().suffixes]
-        values, center = _fit_regressions(_with_ones(maps, rows), rows)
-        return Vectors(values, suffixes, {"normal_scores_": maps}, prior=center, outputs=outputs)
+        scores = _with_ones(maps, rows)
+        values, center = _fit_regressions(scores, rows)
+        common = np.einsum("nj,tj->tn", scores, center.reshape(-1, scores.shape[1]))
+        residuals = [y - fit for y, fit in zip(rows.response().output_columns(), common, strict=True)]
+        details = {"normal_scores_": maps, "new_levels_": _intercept_rule(rows, residuals, center)}
+        return Vectors(values, suffixes, details, prior=center, outputs=outputs)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Fit the regressions of a fold on the normal scores of the whole."""
@@ -427,6 +429,34 @@ class LocalEffectEncoder(GroupEncoder):
             if self.output != "effect":
                 columns.append(effects.curve.predict(scores) + effect)
         return Lookup(np.column_stack(columns))
+
+
+def _level_moments(rows: Rows, columns: Sequence[Floats]) -> GroupMoments:
+    """Moments of some columns by level."""
+    return GroupMoments.from_columns(
+        rows.codes,
+        columns,
+        np.arange(rows.n_levels).astype(object),
+        covariates=[str(number) for number in range(len(columns))],
+        weights=rows.weights,
+    )
+
+
+def _intercept_rule(rows: Rows, residuals: Sequence[Floats], center: Floats) -> LinearRule | None:
+    """The coefficients of a new level: the common ones, but for the intercept.
+
+    Its expectation given the level's means of the covariates comes from their joint prior with the mean
+    residual, as for a mean of the target. Covariates whose squares are out of range say nothing.
+    """
+    p, step = len(rows.columns), len(center) // len(residuals)
+    try:
+        prior = estimate_means_prior(_level_moments(rows, [*rows.columns, *residuals]))
+    except MagnitudeError:
+        return None
+    outputs = np.arange(p, p + len(residuals))
+    place = np.zeros((len(residuals), len(center)))
+    place[np.arange(len(residuals)), np.arange(len(residuals)) * step] = 1.0
+    return LinearRule(prior.center, outputs, place, center - prior.center[outputs] @ place, prior=prior)
 
 
 def _scores(maps: NormalScores, rows: Rows) -> Floats:

@@ -190,6 +190,8 @@ def _check_encoder(encoder: Any) -> None:
         if type(moments) is not GroupMoments or moments.n_levels != tables[name].n_levels:
             raise ValueError("moments of other levels")
     for rule in getattr(encoder, "new_levels_", {}).values():
+        if rule is None:
+            continue
         if type(rule) not in (LinearRule, DiscriminantRule, StatesRule):
             raise ValueError("no rule for new levels")
         if not rule.fits(len(encoder.covariates_)):

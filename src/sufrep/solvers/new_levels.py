@@ -109,10 +109,13 @@ class LinearRule:
         return values if self.offset is None else np.asarray(values + self.offset)
 
     def fits(self, n_covariates: int) -> bool:
-        """Whether the rule is one for levels with so many covariates, the target included."""
-        same = self.prior is None or len(self.prior.center) == n_covariates
-        inside = (self.outputs >= 0) & (self.outputs < n_covariates)
-        return len(self.fill) == n_covariates and bool(inside.all()) and same
+        """Whether the rule is one for levels with so many covariates."""
+        known = len(self.fill)
+        inside = (self.outputs >= 0) & (self.outputs < known)
+        if self.prior is None:
+            return known == n_covariates and bool(inside.all())
+        # A prior may hold residuals of the target, which are not among the covariates.
+        return known == len(self.prior.center) >= n_covariates and bool(inside.all())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
