@@ -55,6 +55,16 @@ class ChangedParametersError(SufrepError, ValueError):
         )
 
 
+class NoRuleError(SufrepError, TypeError):
+    """``learn_levels`` is called of an encoder that cannot estimate the vector of a new level."""
+
+    def __init__(self, encoder: str) -> None:
+        super().__init__(
+            f"{encoder} has no rule by which the vector of a new level follows from its rows.\n"
+            "Hint: call fit with all rows, or use an encoder that has one, such as MeansEncoder."
+        )
+
+
 class UnknownMethodError(SufrepError, ValueError):
     """``make_encoder`` gets a method that is not in the registry."""
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 import sufrep
@@ -22,10 +23,13 @@ from sufrep import (
     MNLEncoder,
     RandomInterceptEncoder,
     SparseLowRankEncoder,
+    SufficientEncoder,
     make_encoder,
     simulate,
 )
 from sufrep.encoders import METHODS
+from sufrep.encoders._sufficient_search import ComponentSearch, Tried
+from sufrep.errors import LengthMismatchError, NoRuleError, TargetError
 from sufrep.moments import GroupMoments
 from sufrep.solvers.regressions import fit_curve, fit_normal_scores
 from sufrep.solvers.shrinkage import estimate_means_prior
@@ -251,3 +255,96 @@ def test_new_levels_are_predicted_better_than_with_the_prior_and_than_without_th
         encoder = LatentStateEncoder("group", n_states=3, unseen=unseen)
         errors[unseen] = error(encoder.fit_transform(X[~held_out]), encoder.transform(X[held_out]))
     assert errors["estimate"] < 0.9 * min(errors["drop"], errors["prior"])
+
+
+# Levels that are learnt for good.
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_learnt_levels_keep_the_vector_that_their_rows_said(name, tmp_path):
+    X, y = drawn()
+    encoder = clone(ENCODERS[name]).set_params(remainder="drop").fit(X, y)
+    new = X[:30].assign(shop=["new", "a new one"] * 15)
+    before, table = encoder.transform(X), encoder.table()
+    expected = encoder.transform(new)
+    learnt = encoder.learn_levels(pd.concat([X[30:40], new]))
+    np.testing.assert_allclose(learnt.transform(new), expected, rtol=1e-9)
+    # One row is now answered like thirty, because the level is known; other levels are as they were.
+    if name not in ("hidden states", "hidden states with target"):  # a row's own covariates matter there
+        np.testing.assert_allclose(learnt.transform(new[:1]), expected[:1], rtol=1e-9)
+    np.testing.assert_allclose(learnt.transform(X), before, rtol=1e-9)
+    assert set(learnt.table()["shop"].dropna()) == {*table["shop"].dropna(), "new", "a new one"}
+    assert encoder.table().equals(table)
+    learnt.save(tmp_path / "learnt.sufrep")
+    np.testing.assert_array_equal(
+        sufrep.load(tmp_path / "learnt.sufrep").transform(new), learnt.transform(new)
+    )
+
+
+def test_levels_may_be_learnt_night_after_night():
+    X, y = drawn()
+    encoder = MeansEncoder("shop", shrinkage="auto", use_target=True, min_frequency=20).fit(X, y)
+    first, second = X[:7].assign(shop="a"), X[7:12].assign(shop="zz")
+    found = encoder.learn_levels(first).learn_levels(second)
+    both = pd.concat([first, second, X])
+    expected = encoder.learn_levels(pd.concat([second, first])).transform(both)
+    np.testing.assert_allclose(found.transform(both), expected, rtol=1e-12)
+    np.testing.assert_allclose(found.transform(X), encoder.transform(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_a_level_that_is_learnt_with_its_target_is_shrunk_like_a_known_one(classes):
+    X, y = drawn()
+    X = X.fillna(0.0)
+    target = np.where(y > np.median(y), "yes", "no") if classes else y
+    encoder = MeansEncoder("shop", shrinkage="auto", use_target=True, remainder="drop").fit(X, target)
+    new = X[:30].assign(shop="new")
+    learnt = encoder.learn_levels(new, target[:30])
+    columns = [*X.drop(columns="shop").to_numpy().T]
+    columns += [target == "no", target == "yes"] if classes else [y]
+    matrix = np.column_stack(columns).astype(float)
+    prior = estimate_means_prior(GroupMoments.from_rows(X["shop"].tolist(), matrix))
+    expected = prior.posterior(matrix[:30].mean(axis=0)[None], np.array([30.0]))[0]
+    expected = np.append(expected[:3], expected[4]) if classes else expected
+    np.testing.assert_allclose(learnt.transform(new[:1])[0], expected, rtol=1e-9)
+    assert not np.allclose(encoder.transform(new)[0], expected)
+
+
+@pytest.mark.parametrize("chosen", [(), ("target", "one_hot"), ("states", "local_effect")])
+def test_an_encoder_that_is_made_of_others_learns_what_these_can_learn(chosen, monkeypatch, tmp_path):
+    def run(search: ComponentSearch, *_: Any) -> list[Tried]:
+        return [Tried(chosen, np.zeros(len(search.data.y)), 0)]
+
+    monkeypatch.setattr(ComponentSearch, "run", run)
+    X, y = drawn(n=60)
+    encoder = SufficientEncoder("shop", remainder="drop").fit(X, y)
+    new = X[:10].assign(shop="new")
+    learnt, expected = encoder.learn_levels(pd.concat([new, X[10:12]])), encoder.transform(new)
+    np.testing.assert_allclose(learnt.transform(new), expected, rtol=1e-9)
+    np.testing.assert_allclose(learnt.transform(X), encoder.transform(X), rtol=1e-9)
+    assert set(learnt.table()["shop"].dropna()) == {*X["shop"].dropna(), "new"}
+    learnt.save(tmp_path / "learnt.sufrep")
+    loaded = sufrep.load(tmp_path / "learnt.sufrep")
+    np.testing.assert_array_equal(loaded.transform(new), learnt.transform(new))
+    with pytest.raises(TargetError, match="SufficientEncoder cannot learn"):
+        encoder.learn_levels(new, y[:10])
+
+
+@pytest.mark.parametrize("method", ["one_hot", "fisher", "local_effect"])
+def test_encoders_without_a_rule_refuse_to_learn_levels(method):
+    X, y = drawn(n=60)
+    encoder = make_encoder(method, "shop").fit(X.fillna(0.0), y)
+    with pytest.raises(NoRuleError, match=r"has no rule(.|\n)*Hint: call fit with all rows"):
+        encoder.learn_levels(X[:3].fillna(0.0).assign(shop="new"))
+
+
+def test_a_target_that_cannot_be_used_is_refused():
+    X, y = drawn()
+    with pytest.raises(TargetError, match=r"RandomInterceptEncoder cannot learn(.|\n)*leave y out"):
+        RandomInterceptEncoder("shop").fit(X, y).learn_levels(X[:3].assign(shop="new"), y[:3])
+    kinds = np.where(y > np.median(y), "yes", "no")
+    encoder = MeansEncoder("shop", use_target=True).fit(X, kinds)
+    with pytest.raises(TargetError, match=r"classes that fit did not see: never\."):
+        encoder.learn_levels(X[:3].assign(shop="new"), ["yes", "never", "never"])
+    with pytest.raises(LengthMismatchError, match="y has 2"):
+        encoder.learn_levels(X[:3].assign(shop="new"), ["yes", "no"])

@@ -43,6 +43,7 @@ from sufrep.encoders._inputs import (
     read_table,
     resolve_layout,
 )
+from sufrep.encoders._new_levels import add_new_levels, learn_levels
 from sufrep.encoders._persistence import save_encoder
 from sufrep.encoders._target import check_classes, check_still_classes, read_target, split_rows
 from sufrep.errors import (
@@ -51,10 +52,11 @@ from sufrep.errors import (
     MagnitudeError,
     NoCovariateError,
     NoLevelError,
+    NoRuleError,
+    TargetError,
     UnknownGroupError,
 )
 from sufrep.representation import PooledLevel, Representation, level_positions, stack_prior
-from sufrep.solvers.new_levels import NewLevels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +67,6 @@ if TYPE_CHECKING:
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
-    from sufrep.solvers.new_levels import LevelRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +310,46 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         new = [column.name(self.layout_, names) for column in self.outputs_]
         return np.asarray([*kept, *new], dtype=object)
 
+    def learn_levels(self, X: Any, y: Any = None) -> Self:
+        """Return an encoder that knows the new levels of these rows too, without another fit.
+
+        A level that ``fit`` did not see is estimated as ``unseen="estimate"`` does it, and keeps that vector.
+        All other levels, and everything that levels share, stay as they are. Encoders that cannot estimate
+        new levels (codings, ranks, local effects) refuse.
+
+        Parameters
+        ----------
+        X : frame or array-like, shape (n_samples, n_features)
+            The columns that ``fit`` saw.
+        y : array-like, shape (n_samples,), optional
+            The target, where it is known and the encoder averages it (``use_target`` of means and low rank).
+            Encoders that do not use the target ignore it.
+
+        Returns
+        -------
+        encoder
+            A copy; this encoder does not change.
+        """
+        inputs = self._read_levels(X, y)
+        for group in self.representations_:
+            if getattr(self, "new_levels_", {}).get(group) is None:
+                raise NoRuleError(type(self).__name__)
+        return learn_levels(self, inputs)
+
+    def _read_levels(self, X: Any, y: Any) -> Inputs:
+        """Read rows whose new levels are to be learnt."""
+        check_is_fitted(self)
+        inputs = self._read_new(X)
+        check_length(y, inputs.table.n_rows)
+        if y is not None and self._needs.target == "response":
+            raise TargetError(
+                f"{type(self).__name__} cannot learn a level from its target without another fit.",
+                "leave y out, or call fit with all rows.",
+            )
+        if y is not None and self._needs.target == "covariate":
+            inputs = replace(inputs, target=self._read_target(y, reset=False))
+        return inputs
+
     def table(
         self, group: str | None = None, *, library: Literal["pandas", "polars", "pyarrow"] | None = None
     ) -> Any:
@@ -512,7 +553,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             positions = find_levels(self.representations_[group], factor, group, unseen)
             places = np.where(positions < 0, -1, place[positions])
             if unseen == "estimate" and (places < 0).any():
-                whole, places = self._add_new_levels(inputs, factor, whole, places)
+                whole, places = add_new_levels(self, inputs, factor, whole, places)
             codes = np.append(places, -1)[factor.codes]
             rows = Rows(codes, whole.values.shape[0], inputs.columns, inputs.weights, inputs.target, training)
             lookup = self._encode_rows(whole, rows)
@@ -522,36 +563,6 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             names = tuple(column.name(self.layout_, self.layout_.names) for column in own)
             lookups.append(replace(lookup, names=names))
         return lookups
-
-    def _add_new_levels(
-        self, inputs: Inputs, factor: Factor, whole: Vectors, places: Codes
-    ) -> tuple[Vectors, Codes]:
-        """Vectors that new levels have too, and the position of each level of ``factor`` among them.
-
-        A level that ``fit`` did not see gets the vector that its own rows say, with everything that levels
-        share as it was learnt. Where the encoder has no rule for that, it gets the prior.
-        """
-        rule: LevelRule | None = whole.details.get("new_levels_")
-        if rule is None:
-            return whole, places
-        # Rows without a level have nothing in common: a null that ``fit`` did not see gets the prior.
-        unknown = np.array([code for code in np.flatnonzero(places < 0) if factor.levels[code] is not None])
-        if not len(unknown):
-            return whole, places
-        number = np.full(len(places) + 1, -1)
-        number[unknown] = np.arange(len(unknown))
-        codes = number[factor.codes]
-        rows = np.flatnonzero(codes >= 0)
-        known = [covariate for covariate in self.covariates_ if covariate.position is not None]
-        columns = inputs.columns or read_known_columns(inputs.table, inputs.layout, known)
-        own = [np.asarray(column)[rows] for column in columns]
-        names = [covariate.name(inputs.layout.names) for covariate in known]
-        levels = Factor(codes[rows], factor.levels[unknown])
-        moments = inputs.table.moments(levels, own, names=names, weights=None, order=1)
-        new = rule.vectors(NewLevels(moments, codes[rows], own, whole.details))
-        places = places.copy()
-        places[unknown] = len(whole.values) + np.arange(len(unknown))
-        return replace(whole, values=np.vstack([whole.values, new])), places
 
     def _split(self, inputs: Inputs) -> list[tuple[Codes, Codes]]:
         """The folds of cross-fitting, for encoders that use the target and so have these parameters."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import is_regressor
@@ -15,6 +16,7 @@ from sufrep._accumulate import check_squares
 from sufrep._sklearn import HasMethods, Interval, StrOptions
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import copy_input_names, find_levels
+from sufrep.encoders._new_levels import learn_levels
 from sufrep.encoders._sharing import own_inputs
 from sufrep.encoders._sufficient_search import (
     CHANCE_ROWS,
@@ -28,13 +30,13 @@ from sufrep.encoders._sufficient_search import (
 )
 from sufrep.encoders._target import split_rows
 from sufrep.errors import NoLevelError
-from sufrep.representation import Representation, dense_values
+from sufrep.representation import Representation, dense_values, sort_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sufrep._arrays import Floats
-    from sufrep._frames import Lookup
+    from sufrep._arrays import Floats, Levels
+    from sufrep._frames import Factor, Lookup
     from sufrep.encoders._inputs import Inputs
     from sufrep.encoders._sufficient_search import ChoiceData
 
@@ -207,7 +209,32 @@ class SufficientEncoder(GroupEncoder):
             for component in self.encoders_.values():
                 copy_input_names(self, component)
                 component._learn(own_inputs(component, inputs))
-        self._join(inputs)
+        groups = zip(self._group_names(inputs), inputs.factors, strict=True)
+        self._join({group: _level_weights(inputs, factor) for group, factor in groups})
+
+    def learn_levels(self, X: Any, y: Any = None) -> Self:
+        """Return an encoder that knows the new levels of these rows too, without another fit.
+
+        The components that can estimate new levels learn them; to the others they stay unseen. See
+        `MeansEncoder.learn_levels`.
+        """
+        inputs = self._read_levels(X, y)
+        learnt = copy(self)
+        learnt.encoders_ = {
+            name: learn_levels(component, own_inputs(component, inputs))
+            for name, component in self.encoders_.items()
+        }
+        groups = {}
+        for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
+            table = self.representations_[group]
+            weight = dict(zip(table.levels.tolist(), table.weight, strict=True))
+            for level, count in zip(*_level_weights(inputs, factor), strict=True):
+                if level is not None:
+                    weight.setdefault(level, count)
+            levels = sort_levels(weight)
+            groups[group] = levels, np.array([weight[level] for level in levels])
+        learnt._join(groups)
+        return learnt
 
     def _lookups(self, inputs: Inputs, *, training: bool) -> list[Lookup]:
         """The columns of each component in turn."""
@@ -276,17 +303,18 @@ class SufficientEncoder(GroupEncoder):
         times = min(_MOST_REPEATS, -(-CHANCE_ROWS // max(n_rows, 1)))
         return self.cv, times if isinstance(self.cv, Integral) else 1  # a splitter may not be random
 
-    def _join(self, inputs: Inputs) -> None:
-        """Put the tables of all components next to each other."""
+    def _join(self, groups: Mapping[str, tuple[Levels, Floats]]) -> None:
+        """Put the tables of all components next to each other, given the levels and their weights."""
         self.representations_, components = {}, self.encoders_
-        for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
-            weight = np.bincount(factor.codes + 1, inputs.weights, minlength=len(factor.levels) + 1)[1:]
-            levels, weight = factor.levels[weight > 0], weight[weight > 0].astype(np.float64)
+        for group, (levels, weight) in groups.items():
             tables = {name: component.representations_[group] for name, component in components.items()}
             self.representations_[group] = Representation.from_values(
                 levels,
                 np.hstack(
-                    [np.empty((len(levels), 0)), *(dense_values(table.values) for table in tables.values())]
+                    [
+                        np.empty((len(levels), 0)),
+                        *(dense_values(table.lookup(levels.tolist())) for table in tables.values()),
+                    ]
                 ),
                 _distinct_columns(tables),
                 weight=weight,
@@ -294,6 +322,12 @@ class SufficientEncoder(GroupEncoder):
             )
         self.outputs_ = [*chain.from_iterable(component.outputs_ for component in components.values())]
         self._refuse_clashing_names()
+
+
+def _level_weights(inputs: Inputs, factor: Factor) -> tuple[Levels, Floats]:
+    """The levels that have rows, and their weights."""
+    weight = np.bincount(factor.codes + 1, inputs.weights, minlength=len(factor.levels) + 1)[1:]
+    return factor.levels[weight > 0], weight[weight > 0].astype(np.float64)
 
 
 def _report(

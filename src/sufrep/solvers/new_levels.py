@@ -33,7 +33,7 @@ class NewLevels:
     Attributes
     ----------
     moments : GroupMoments
-        Of order 1; every level has a row.
+        Of the covariates, and of the target where it is known; every level has a row.
     codes : ndarray of int, shape (n,)
         The level of each row.
     columns : sequence of ndarray, each of shape (n,)
@@ -78,8 +78,8 @@ class LinearRule:
     shrink : bool
         Whether the means are replaced by their posterior means under ``prior``.
     prior : MeansPrior or None
-        Of covariates and target together. The target of a new level is unknown: its mean is replaced by its
-        conditional expectation given the means of the covariates, T_yx (T_xx + W_xx/n)⁻¹ (x̄ − m).
+        Of covariates and target together. Where the target of a new level is unknown, its mean is replaced by
+        its conditional expectation given the means of the covariates, T_yx (T_xx + W_xx/n)⁻¹ (x̄ − m).
     """
 
     fill: Floats
@@ -92,15 +92,15 @@ class LinearRule:
 
     def vectors(self, new: NewLevels) -> Floats:
         """The vectors of new levels; (n_levels, n_columns)."""
-        moments = new.moments
-        n, p = moments.mean.shape  # the target, which comes after the covariates, is not among them
+        moments, p = new.moments, len(new.columns)
+        n, known = moments.mean.shape  # the target, which comes after the covariates, may be unknown
         values = np.tile(self.fill, (n, 1))
-        values[:, :p] = np.where(moments.observed > 0, moments.mean, self.fill[:p])
+        values[:, :known] = np.where(moments.observed > 0, moments.mean, self.fill[:known])
         if self.one_more_row:
-            values[:, :p] = add_one_row(moments.mean, moments.observed, self.fill[:p])
+            values[:, :p] = add_one_row(moments.mean[:, :p], moments.observed[:, :p], self.fill[:p])
         if self.prior is not None:
             mean, observed = np.full_like(values, np.nan), np.zeros_like(values)
-            mean[:, :p], observed[:, :p] = moments.mean, moments.observed
+            mean[:, :known], observed[:, :known] = moments.mean, moments.observed
             first = 0 if self.shrink else p
             values[:, first:] = posterior_means(self.prior, mean, observed, moments.weight)[:, first:]
         values = values[:, self.outputs]

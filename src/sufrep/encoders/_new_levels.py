@@ -1,0 +1,150 @@
+"""Levels that ``fit`` did not see: their vectors for one table, or for good.
+
+The rules by which a vector follows from the rows of a level are data (`sufrep.solvers.new_levels`), which
+``fit`` makes and files keep.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import numpy as np
+
+from sufrep._frames import Factor
+from sufrep.encoders._inputs import read_known_columns
+from sufrep.errors import TargetError
+from sufrep.representation import Representation, dense_values
+from sufrep.solvers.new_levels import NewLevels
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep.encoders._base import GroupEncoder, Vectors
+    from sufrep.encoders._inputs import Covariate, Inputs
+    from sufrep.moments import GroupMoments
+    from sufrep.solvers.new_levels import LevelRule
+
+    Encoder = TypeVar("Encoder", bound=GroupEncoder)
+
+
+def add_new_levels(
+    encoder: GroupEncoder, inputs: Inputs, factor: Factor, whole: Vectors, places: Codes
+) -> tuple[Vectors, Codes]:
+    """Vectors that new levels have too, and the position of each level of ``factor`` among them.
+
+    A level that ``fit`` did not see gets the vector that its own rows say, with everything that levels share
+    as it was learnt. Where the encoder has no rule for that, it gets the prior.
+
+    Parameters
+    ----------
+    encoder : GroupEncoder
+    inputs : Inputs
+    factor : Factor
+    whole : Vectors
+        Of the known levels.
+    places : ndarray of int, shape (n_levels,)
+        Position of each level of ``factor`` in ``whole``, −1 for new levels.
+    """
+    unknown = _new_codes(factor, places)
+    if whole.details.get("new_levels_") is None or not len(unknown):
+        return whole, places
+    covariates, columns = known_columns(encoder, inputs)
+    _, new = _estimate(inputs, covariates, columns, factor, whole, unknown, order=1)
+    places = places.copy()
+    places[unknown] = len(whole.values) + np.arange(len(unknown))
+    return replace(whole, values=np.vstack([whole.values, new])), places
+
+
+def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
+    """A copy of an encoder that knows the new levels of some rows too.
+
+    A group for which the encoder has no rule stays as it is.
+    """
+    learnt = copy(encoder)
+    learnt.representations_, learnt.moments_ = dict(encoder.representations_), dict(encoder.moments_)
+    learnt.pooled_positions_ = dict(encoder.pooled_positions_)
+    covariates, columns = _with_target(encoder, inputs, *known_columns(encoder, inputs))
+    for group, factor in zip(encoder.representations_, inputs.factors, strict=True):
+        table, place = encoder.representations_[group], encoder.pooled_positions_[group]
+        whole, _ = encoder._pooled_vectors(group)
+        unknown = _new_codes(factor, table.positions(factor.levels.tolist()))
+        if whole.details.get("new_levels_") is None or not len(unknown):
+            continue
+        known = encoder.moments_[group]
+        more, values = _estimate(inputs, covariates, columns, factor, whole, unknown, order=known.order)
+        moments = known + more
+        position = {level: number for number, level in enumerate(moments.levels.tolist())}
+        old = np.array([position[level] for level in table.levels.tolist()])
+        new = np.array([position[level] for level in more.levels.tolist()])
+        vectors = np.empty((moments.n_levels, values.shape[1]))
+        vectors[old], vectors[new] = dense_values(table.values), values
+        learnt.representations_[group] = Representation.from_values(
+            moments.levels, vectors, table.columns, weight=moments.weight, prior=table.prior
+        )
+        learnt.moments_[group] = moments
+        learnt.pooled_positions_[group] = _extended_places(place, old, new)
+    return learnt
+
+
+def _new_codes(factor: Factor, places: Codes) -> Codes:
+    """Codes of the levels that are not known.
+
+    Rows without a level have nothing in common, so a null that ``fit`` did not see is not a level.
+    """
+    new = [code for code in np.flatnonzero(places < 0) if factor.levels[code] is not None]
+    return np.array(new, dtype=np.intp)
+
+
+def known_columns(encoder: GroupEncoder, inputs: Inputs) -> tuple[list[Covariate], list[Array]]:
+    """The covariates that ``fit`` saw, without the target, and their values in some rows."""
+    covariates = [covariate for covariate in encoder.covariates_ if covariate.position is not None]
+    columns = inputs.columns or read_known_columns(inputs.table, inputs.layout, covariates)
+    return covariates, list(columns)
+
+
+def _with_target(
+    encoder: GroupEncoder, inputs: Inputs, covariates: list[Covariate], columns: list[Array]
+) -> tuple[list[Covariate], list[Array]]:
+    """Add the columns of the target that ``fit`` saw; they are null if there is no target."""
+    known = [covariate for covariate in encoder.covariates_ if covariate.position is None]
+    absent, found = np.full(inputs.table.n_rows, np.nan), {}
+    if inputs.target is not None and known:
+        absent = np.zeros(inputs.table.n_rows)  # a class that these rows lack
+        found = dict(zip(inputs.target.covariates, inputs.target.columns, strict=True))
+    if found.keys() - set(known):
+        classes = ", ".join(sorted(str(one.level) for one in found.keys() - set(known)))
+        raise TargetError(f"y holds classes that fit did not see: {classes}.", "call fit with all rows.")
+    return [*covariates, *known], [*columns, *(found.get(one, absent) for one in known)]
+
+
+def _estimate(
+    inputs: Inputs,
+    covariates: list[Covariate],
+    columns: list[Array],
+    factor: Factor,
+    whole: Vectors,
+    unknown: Codes,
+    *,
+    order: Literal[1, 2],
+) -> tuple[GroupMoments, Floats]:
+    """Moments and vectors of some levels of ``factor``, all of which have rows."""
+    number = np.full(len(factor.levels) + 1, -1)
+    number[unknown] = np.arange(len(unknown))
+    codes = number[factor.codes]
+    rows = np.flatnonzero(codes >= 0)
+    own = [np.asarray(column)[rows] for column in columns]
+    names = [covariate.name(inputs.layout.names) for covariate in covariates]
+    levels = Factor(codes[rows], factor.levels[unknown])
+    moments = inputs.table.moments(levels, own, names=names, weights=None, order=order)
+    n_covariates = sum(covariate.position is not None for covariate in covariates)
+    rule: LevelRule = whole.details["new_levels_"]
+    new = NewLevels(moments, codes[rows], own[:n_covariates], whole.details)
+    return moments, rule.vectors(new)
+
+
+def _extended_places(place: Codes, old: Codes, new: Codes) -> Codes:
+    """Position of each level after pooling, when levels were added, which are not pooled."""
+    rare, last = np.zeros(len(old) + len(new), dtype=bool), place == place.max()
+    rare[old[last]] = np.count_nonzero(last) > 1
+    return np.where(rare, (~rare).sum(), np.cumsum(~rare) - 1)
