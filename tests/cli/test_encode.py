@@ -344,22 +344,47 @@ def test_new_rows_get_the_values_of_the_python_encoder(sufrep, encoder, new, tmp
     assert result.code == 0, result.err
     frame = open_table(new, text=["zipcode"]).read()
     train = open_table(tmp_path / "train.csv", text=["zipcode"]).read()
-    python = MeansEncoder("zipcode", unseen="prior").set_output(transform="polars").fit(train.drop("price"))
+    python = MeansEncoder("zipcode").set_output(transform="polars").fit(train.drop("price"))
     expected = python.transform(frame.select("zipcode", "sqft", "rooms"))
     out = pl.read_parquet(tmp_path / "out.parquet")
     assert out.columns == ["rooms", "zipcode", "sqft", "extra", "zipcode_mean_sqft", "zipcode_mean_rooms"]
     assert out.select(expected.columns).equals(expected)
     assert out["zipcode"].to_list() == ["01234", "00007", "55555", None]
-    assert out["zipcode_mean_sqft"].to_list() == [110.0, 200.0, 125.0, 125.0]
+    assert out["zipcode_mean_sqft"].to_list() == [110.0, 200.0, frame["sqft"][2], 125.0]
     assert result.out == f"4 row(s) in {tmp_path}/out.parquet; 2 of them with a new level\n"
 
 
-def test_new_levels_do_not_depend_on_where_a_batch_ends(sufrep, encoder, new, tmp_path):
-    train = open_table(tmp_path / "train.csv", text=["zipcode"]).read().drop("price")
-    MeansEncoder("zipcode", unseen="estimate").fit(train).save(tmp_path / "estimate.sufrep")
-    for name, file in (("a", encoder), ("b", tmp_path / "estimate.sufrep")):
-        assert sufrep(f"apply {file} {new} --out {tmp_path}/{name}.parquet").code == 0
-    assert pl.read_parquet(tmp_path / "a.parquet").equals(pl.read_parquet(tmp_path / "b.parquet"))
+@pytest.mark.parametrize("method", ["means", "random_intercept"])
+def test_new_levels_do_not_depend_on_where_a_batch_ends(sufrep, method, tmp_path, monkeypatch):
+    train = pl.DataFrame({"shop": list("aabbccdd") * 3, "size": [float(i % 7) for i in range(24)]})
+    train = train.with_columns(sold=pl.col("size") * 2 + pl.int_range(24) % 4)
+    train.write_csv(tmp_path / "train.csv")
+    files = f"--save {tmp_path}/shop.sufrep --group shop --target sold"
+    assert sufrep(f"encode {tmp_path}/train.csv {files} --method {method}").code == 0
+    new = train.drop("sold").with_columns(shop=pl.Series(["new", "a", "newer", "b"] * 6))
+    new.write_csv(tmp_path / "new.csv")
+    expected = load(tmp_path / "shop.sufrep").set_output(transform="polars").transform(new)
+    for size in (1, 5, 100):
+        monkeypatch.setattr(_encode, "_BATCH", size)
+        assert (
+            sufrep(f"apply {tmp_path}/shop.sufrep {tmp_path}/new.csv --out {tmp_path}/o.parquet --force").code
+            == 0
+        )
+        found = pl.read_parquet(tmp_path / "o.parquet").select(expected.columns)
+        np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), rtol=1e-9)
+
+
+def test_new_levels_get_an_average_if_the_encoder_was_set_to_do_so(sufrep, new, tmp_path):
+    (tmp_path / "train.csv").write_text(TRAIN)
+    options = "--group zipcode --method means --target price --unseen prior"
+    assert sufrep(f"encode {tmp_path}/train.csv {options} --save {tmp_path}/zip.sufrep").code == 0
+    assert sufrep(f"apply {tmp_path}/zip.sufrep {new} --out {tmp_path}/out.parquet").code == 0
+    assert pl.read_parquet(tmp_path / "out.parquet")["zipcode_mean_sqft"].to_list() == [
+        110.0,
+        200.0,
+        125.0,
+        125.0,
+    ]
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "feather"])
@@ -439,7 +464,7 @@ def test_an_encoder_fitted_on_numbers_in_python_reads_numbers(sufrep, tmp_path):
     (tmp_path / "new.csv").write_text("zip,x\n7,0\n8,0\n9,0\n")
     result = sufrep(f"apply {tmp_path}/zip.sufrep {tmp_path}/new.csv --out {tmp_path}/out.csv")
     assert result.out.endswith("1 of them with a new level\n")
-    assert open_table(tmp_path / "out.csv").read()["zip_mean_x"].to_list() == [1.5, 3.0, 2.0]
+    assert open_table(tmp_path / "out.csv").read()["zip_mean_x"].to_list() == [1.5, 3.0, 0.0]
 
 
 def test_crossed_groups_are_looked_up_together(sufrep, tmp_path):

@@ -130,7 +130,8 @@ def test_states_are_described(fitted):
 
 
 def test_an_unseen_level_is_predicted_by_the_prior_or_refused(fitted):
-    model, X, y = fitted
+    _, X, y = fitted
+    model = regressor(unseen="prior").fit(X, y)
     new = X[:10].assign(group="never seen")
     assert np.isfinite(model.predict(new)).all()
     (mixture,) = model.encoder_.mixtures_.values()
@@ -281,3 +282,19 @@ def test_covariates_that_are_null_everywhere_do_no_harm():
     for expert in (None, Ridge()):
         model = regressor(expert=expert).fit(X, y)
         assert np.isfinite(model.predict(X)).all()
+
+
+def test_new_levels_are_predicted_with_the_states_that_their_rows_suggest():
+    sample = simulate("latent_linear", n=2000, n_latent=2, levels_per_latent=10, seed=0)
+    X = pd.DataFrame(sample.columns())
+    new = X["group"].isin(X["group"].unique()[::5])
+    model = LatentStateRegressor("group", n_states=2, n_starts=1).fit(X[~new], sample.y[~new])
+    rows, y = X[new], sample.y[new]
+    error = ((model.predict(rows) - y) ** 2).mean()
+    # Only the rows of the level itself count.
+    alone = rows[rows["group"] == rows["group"].iloc[0]]
+    np.testing.assert_allclose(
+        model.predict(rows)[(rows["group"] == alone["group"].iloc[0])], model.predict(alone)
+    )
+    model.encoder_.set_params(unseen="prior")
+    assert error < 0.95 * ((model.predict(rows) - y) ** 2).mean()

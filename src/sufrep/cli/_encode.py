@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 class Unseen(StrEnum):
     """Treatment of levels that the encoder has not seen."""
 
+    estimate = "estimate"
     prior = "prior"
     error = "error"
 
@@ -117,7 +118,7 @@ def encode(
         Path | None, output_option("--save", "File for the encoder, for `sufrep apply` and sufrep.load.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Random seed.")] = 0,
-    unseen: Annotated[Unseen, typer.Option("--unseen", help="Treatment of new levels.")] = Unseen.prior,
+    unseen: Annotated[Unseen, typer.Option("--unseen", help="Treatment of new levels.")] = Unseen.estimate,
     missing: Annotated[
         Missing, typer.Option("--missing", help="Treatment of nulls in the group column.")
     ] = Missing.level,
@@ -310,10 +311,11 @@ def apply(
 ) -> None:
     """Encode new rows with a saved encoder.
 
-    The new table has all columns of the old one, followed by the new ones. New levels get the values of an
-    average level, unless `encode --unseen error` forbids them. Numbers are read as when the
-    encoder was fitted, with the same decimal sign. Rows are read in batches, so the table may be larger than
-    memory.
+    The new table has all columns of the old one, followed by the new ones. New levels get the values that
+    all their rows in the table suggest, where the encoder can estimate them; those of an average level with
+    `encode --unseen prior`; and `encode --unseen error` forbids them. Numbers are read as when the encoder
+    was fitted, with the same decimal sign. Rows are read in batches, so the table may be larger than memory;
+    only the rows of new levels must fit in it.
 
     Example: sufrep apply zip.sufrep new.csv --out new.parquet
     """
@@ -328,14 +330,21 @@ def apply(
     report_notes(source)
     source.require(needed)
     n_rows, counter = 0, UnseenCounter(fitted)
-    n_batches = -(-source.n_rows // _BATCH)
+    passes = 2 if counter.learns else 1
+    n_batches = passes * -(-source.n_rows // _BATCH)
     with progress("apply") as report, TableWriter(out) as writer:
         report(0, n_batches, "")
-        for n_done, batch in enumerate(source.batches(_BATCH), 1):
+        n_done = 0
+        if counter.learns:
+            for n_done, batch in enumerate(source.batches(_BATCH), 1):
+                counter.collect(batch.select(needed))
+                report(n_done, n_batches, "looking for new levels")
+            counter.learn()
+        for n_more, batch in enumerate(source.batches(_BATCH), 1):
             rows = batch.drop(dict.fromkeys(drop), strict=False)
             writer.write(with_new_columns(rows, counter.transform(batch.select(needed)), source.where))
             n_rows += rows.height
-            report(n_done, n_batches, f"{n_rows:,} rows")
+            report(n_done + n_more, n_batches, f"{n_rows:,} rows")
     counter.warn()
     print_result(f"{n_rows:,} row(s) in {out}; {counter.n_unseen:,} of them with a new level", [out])
 
@@ -384,16 +393,37 @@ def text_groups(encoder: GroupEncoder) -> list[str]:
 
 
 class UnseenCounter:
-    """Encodes rows, and counts those with levels that the encoder has not seen."""
+    """Encodes rows, and counts those with levels that the encoder has not seen.
+
+    A batch holds some rows of a level only, and where it ends must not change a vector. So new levels are
+    learnt from the rows of all batches before any is encoded.
+    """
 
     def __init__(self, encoder: GroupEncoder) -> None:
-        self._encoder = encoder.set_output(transform="polars")
-        for part in (encoder, *vars(encoder).get("encoders_", {}).values()):
-            if part.unseen == "estimate":
-                # A batch holds some rows of a level only, and where it ends must not change a vector.
-                part.set_params(unseen="prior")
+        self._encoder = self._learnt = encoder.set_output(transform="polars")
+        parts = (encoder, *vars(encoder).get("encoders_", {}).values())
+        self.learns = encoder.unseen == "estimate" and any(
+            rule is not None for part in parts for rule in vars(part).get("new_levels_", {}).values()
+        )
+        self._rows: list[pl.DataFrame] = []
         self.n_unseen = 0
         self._known = dict.fromkeys(encoder.representations_, 0)
+
+    def collect(self, X: pl.DataFrame) -> None:
+        """Keep the rows of a batch whose levels are new."""
+        import numpy as np
+
+        new = np.any([*self._unseen(X).values()], axis=0)
+        if new.any():
+            self._rows.append(X.filter(new))
+
+    def learn(self) -> None:
+        """Learn the levels of the rows that were kept."""
+        import polars as pl
+
+        if self._rows:
+            self._learnt = self._encoder.learn_levels(pl.concat(self._rows, how="vertical_relaxed"))
+        self._rows = []
 
     def transform(self, X: pl.DataFrame) -> pl.DataFrame:
         """The new columns of a batch."""
@@ -404,7 +434,7 @@ class UnseenCounter:
         with warnings.catch_warnings():
             # A single batch may hold only new levels; `warn` looks at all of them together.
             warnings.simplefilter("ignore", UnseenLevelsWarning)
-            encoded = self._encoder.transform(X)
+            encoded = self._learnt.transform(X)
         masks = self._unseen(X)
         for name, mask in masks.items():
             self._known[name] += int((~mask).sum())
@@ -437,6 +467,6 @@ class UnseenCounter:
                 levels = [str(level) for level in self._encoder.representations_[name].levels[:3]]
                 message(
                     f"warning: no row has a level of {name!r} that the encoder knows "
-                    f"({', '.join(levels)}, …); all rows get the values of an average level.\n"
+                    f"({', '.join(levels)}, …); all levels are new.\n"
                     "Hint: check that the levels are spelled in the same way in both tables."
                 )

@@ -110,7 +110,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
     _: KW_ONLY
     covariates: Sequence[Column] | None = None
     categorical_covariates: Literal["ignore", "share"] = "ignore"
-    unseen: Literal["prior", "error"] = "prior"
+    unseen: Literal["estimate", "prior", "error"] = "estimate"
     missing: Literal["level", "prior", "error"] = "level"
     n_states: int | Literal["auto"] = "auto"
     expert: Any = None
@@ -125,7 +125,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         "group": [str, Integral, tuple, list, None],
         "covariates": [list, tuple, np.ndarray, None],
         "categorical_covariates": [StrOptions({"ignore", "share"})],
-        "unseen": [StrOptions({"prior", "error"})],
+        "unseen": [StrOptions({"estimate", "prior", "error"})],
         "missing": [StrOptions({"level", "prior", "error"})],
         "n_states": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "expert": [HasMethods(["fit", "predict"]), None],
