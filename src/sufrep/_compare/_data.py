@@ -17,7 +17,7 @@ from sufrep._splits import ALWAYS_TRAINING, level_folds
 from sufrep.encoders import ToNumbers
 from sufrep.encoders._inputs import check_length, read_factor, read_table, resolve_layout
 from sufrep.encoders._target import MOST_CLASSES, kind_of
-from sufrep.encoders._to_numbers import as_date
+from sufrep.encoders._times import as_date
 from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, check_name, warn
 from sufrep.representation import is_null, level_label
 
