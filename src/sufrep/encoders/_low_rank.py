@@ -232,10 +232,13 @@ class LowRankEncoder(GroupEncoder):
         chosen = self._used_columns(n_covariates)
         mean = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))[0][:, chosen]
         units = np.append(scale, self._scale(moments)[chosen[n_covariates:]])
-        left, values, right = np.linalg.svd(mean / units, full_matrices=False)
         # A class that does not occur adds nothing to the rank: it may be that of a row in the fold only
         # (test_a_row_does_not_see_its_own_target).
-        rank = directions.shape[1] + np.count_nonzero(mean[:, n_covariates:].any(axis=0))
+        occurs = np.append(np.ones(n_covariates, dtype=bool), mean[:, n_covariates:].any(axis=0))
+        rank = directions.shape[1] + np.count_nonzero(occurs[n_covariates:])
+        left, values, found = np.linalg.svd((mean / units)[:, occurs], full_matrices=False)
+        right = np.zeros((len(found), len(units)))
+        right[:, occurs] = found
         low_rank = (left[:, :rank] * values[:rank]) @ right[:rank]
         target = low_rank[:, n_covariates:] * units[n_covariates:]
         vectors = np.column_stack([low_rank[:, :n_covariates] @ directions, target])
