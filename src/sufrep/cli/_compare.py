@@ -167,6 +167,8 @@ def compare(
     Example: sufrep compare houses.csv --target price --group zipcode --html report.html
     """
     roles = ColumnRoles.from_options(group, target, covariates, drop, time)
+    if time is not None and new_levels:
+        raise usage_error("it cannot be combined with --new-levels.", "--time")
     from sufrep._atomic import is_standard_output
     from sufrep._files import open_table, table_files
 
