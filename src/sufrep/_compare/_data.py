@@ -113,11 +113,13 @@ class ComparisonData:
 
     def after_to_numbers(self) -> ComparisonData:
         """Return the same data with the group and time columns of the table that `ToNumbers` returns."""
-        time = self.time and replace(self.time, column=self.time.as_number)
-        if not self.moved:
-            return replace(self, time=time)
-        columns = [_move(column, self.moved) for column in self.columns]
-        return replace(self, group=_move(self.group, self.moved), columns=columns, time=time)
+        data = self
+        if self.time is not None:
+            data = replace(data, time=replace(self.time, column=self.time.as_number))
+        if self.moved:
+            columns = [_move(column, self.moved) for column in self.columns]
+            data = replace(data, group=_move(self.group, self.moved), columns=columns)
+        return data
 
     def level_names(self) -> list[str]:
         """Return the levels as text."""
