@@ -276,6 +276,12 @@ def test_an_array_has_times_by_position():
     np.testing.assert_allclose(found[:, -1], expected[:, -1], rtol=1e-9, atol=1e-12)
 
 
+def test_an_array_has_dates_as_text():
+    X, y = [["u", "2024-02-01"], ["u", "2024-01-31"], ["u", "2024-02-01"]], [1.5, 7.0, 2.5]
+    found = MeansEncoder(0, covariates=[], use_target=True, cv="ordered", time=1, remainder="drop")
+    np.testing.assert_array_equal(found.fit_transform(X, y), [[7.0], [0.0], [7.0]])
+
+
 def test_the_hour_that_a_clock_shows_twice_is_in_order():
     utc = pl.Series([datetime(2023, 10, 29, 0, 50), datetime(2023, 10, 29, 1, 5)]).dt.replace_time_zone("UTC")
     local = utc.dt.convert_time_zone("Europe/Berlin")  # 2:50, and a quarter of an hour later 2:05
