@@ -1,4 +1,4 @@
-"""Folds by level against rows distributed one by one, and the laws that scikit-learn's splitters break."""
+"""Folds by level against rows distributed one by one, and folds in time; the laws that both obey."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sufrep._splits import ALWAYS_TRAINING, level_folds
+from sufrep._splits import ALWAYS_TRAINING, level_folds, ordered_folds, time_blocks
 
 law = settings()
 codes_of_rows = st.lists(st.integers(0, 8), max_size=60).map(lambda codes: np.array(codes, dtype=np.int64))
@@ -122,3 +122,35 @@ def test_folds_are_drawn_at_random_and_not_in_the_order_of_the_rows():
     folds = level_folds(np.zeros(1000, dtype=np.int64), 2, 0)
     runs = 1 + (np.diff(folds) != 0).sum()
     assert 400 < runs < 600
+
+
+# Time
+
+
+@law
+@given(st.lists(st.integers(-20, 20), max_size=60), st.integers(2, 12))
+def test_blocks_follow_time_and_never_split_ties(days, n_blocks):
+    days = np.array(days, dtype=np.int64)
+    blocks = time_blocks(days, n_blocks)
+    assert sorted(set(blocks.tolist())) == list(range(blocks.max(initial=-1) + 1))
+    assert len(set(blocks.tolist())) <= n_blocks
+    assert len(set(blocks.tolist())) >= min(2, len(set(days.tolist())))
+    order = np.argsort(days, kind="stable")
+    assert (np.diff(blocks[order]) >= 0).all()
+    assert ((np.diff(days[order]) > 0) | (np.diff(blocks[order]) == 0)).all()
+
+
+@law
+@given(st.lists(st.integers(-20, 20), max_size=60))
+def test_a_fold_in_time_learns_from_all_rows_before_it(days):
+    days = np.array(days, dtype=np.int64)
+    folds = ordered_folds(days)
+    tested = [row for _, test in folds for row in test]
+    assert sorted(tested) == list(range(len(days)))
+    for train, test in folds:
+        np.testing.assert_array_equal(train, np.flatnonzero(days < days[test].min()))
+
+
+def test_blocks_have_about_the_same_number_of_rows():
+    times = np.random.default_rng(0).permutation(1003).astype(float)
+    np.testing.assert_allclose(np.bincount(time_blocks(times)), 100, atol=1)

@@ -1,4 +1,4 @@
-"""Folds that keep every level in the training rows."""
+"""Folds that keep every level in the training rows, and folds that follow time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Codes
+    from sufrep._arrays import Array, Codes
 
 # The fold of rows that are never tested.
 ALWAYS_TRAINING = -1
+# Number of blocks that rows are cut into by time.
+N_BLOCKS = 10
 
 
 def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
@@ -47,3 +49,55 @@ def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
     folds = np.full(len(codes), ALWAYS_TRAINING)
     folds[by_level[large]] = np.arange(large.sum()) % n_folds
     return folds
+
+
+def time_blocks(times: Array, n_blocks: int = N_BLOCKS) -> Codes:
+    """Cut rows into consecutive blocks of about the same number of rows, without splitting ties.
+
+    Parameters
+    ----------
+    times : ndarray, shape (n,)
+        When each row happened; in any order, without nulls.
+    n_blocks : int, default=10
+        The largest number of blocks; there are fewer if there are few distinct times, or many ties.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        The block of each row, 0 for the earliest; none is empty. There are at least two unless all times are
+        the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> time_blocks(np.array([2021, 2019, 2020, 2020, 2019, 2022]), n_blocks=3)
+    array([2, 0, 1, 1, 0, 2])
+    """
+    _, ranks, counts = np.unique(times, return_inverse=True, return_counts=True)
+    # A time goes where the middle of its rows lies. The first and the last one differ by half of all rows or
+    # more, so they never share a block.
+    middles = np.cumsum(counts) - counts / 2
+    blocks = np.floor(n_blocks * middles / max(len(times), 1)).astype(np.intp)
+    dense: Codes = np.unique(blocks, return_inverse=True)[1]
+    return dense[ranks]
+
+
+def ordered_folds(times: Array, n_blocks: int = N_BLOCKS) -> list[tuple[Codes, Codes]]:
+    """Return (train, test) for each block of rows in time: all rows before it, and the block itself.
+
+    The first block comes with no training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> for train, test in ordered_folds(np.array([3.0, 1.0, 2.0, 2.0])):
+    ...     print(train, test)
+    [] [1]
+    [1] [2 3]
+    [1 2 3] [0]
+    """
+    blocks = time_blocks(times, n_blocks)
+    return [
+        (np.flatnonzero(blocks < block), np.flatnonzero(blocks == block))
+        for block in range(int(blocks.max(initial=-1)) + 1)
+    ]

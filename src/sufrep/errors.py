@@ -213,6 +213,13 @@ class TimeZoneError(SufrepError, ValueError):
         super().__init__(f"Column {column!r} holds {found}.\nHint: give all of them a zone, or none.")
 
 
+class TimeColumnError(SufrepError, ValueError):
+    """The column of times does not order the rows."""
+
+    def __init__(self, found: str, hint: str) -> None:
+        super().__init__(f"{found}\nHint: {hint}")
+
+
 class LazyFrameError(SufrepError, TypeError):
     """X is a query that has not been executed, not a table in memory."""
 

@@ -525,3 +525,48 @@ def test_a_seed_that_no_generator_takes_is_wrong_usage(sufrep, command):
     assert result.code == 2
     assert "--seed" in result.err
     assert "2147483647" in result.err
+
+
+# Time
+
+
+def test_in_time_folds_are_tested_on_later_rows(sufrep, table, tmp_path):
+    report = tmp_path / "report.html"
+    options = "--covariates sqft --methods fisher --models linear --jobs 1 --folds 3 --time sold"
+    result = sufrep(f"compare {table} --target price --group zipcode {options} --html {report} --json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    assert (found["time"], found["n_folds"]) == ("sold", 3)
+    assert "Every fold is tested on rows that are later, by 'sold'" in found["notes"][0]
+    rows = open_table(table, text=["zipcode"]).read().select("zipcode", "sqft", "sold", "price")
+    expected = compare(
+        rows.drop("price"),
+        rows["price"],
+        group="zipcode",
+        methods=["fisher"],
+        models="linear",
+        cv=3,
+        time="sold",
+    )
+    scores = [row["score"] for row in found["fold_scores"]]
+    assert scores == [row.score for row in expected.fold_scores]
+    assert "table.select(['zipcode', 'sqft', 'sold'])" in code_in(report)
+    assert "each later than its training rows by sold" in report.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--time zipcode", "Invalid value for --time: 'zipcode' is also in --group"),
+        ("--time price", "Invalid value for --time: 'price' is also the target"),
+        ("--time sold --drop sold", "Invalid value for --time: 'sold' is also in --drop"),
+        ("--time sold --new-levels", "Invalid value for --time: it cannot be combined with --new-levels"),
+        ("--time sold --repeats 2", "Invalid value for --repeats: 2 is not 1, because time is 'sold'"),
+        ("--time when", "has no column 'when'"),
+        ("--time view", "The time column 'view' holds 'hill'; expected numbers, dates"),
+    ],
+)
+def test_times_that_make_no_sense_are_refused(sufrep, table, options, message):
+    result = sufrep(f"compare {table} --target price --group zipcode {LINEAR} {options}")
+    assert result.code in (1, 2)
+    assert message in " ".join(result.err.split())

@@ -222,6 +222,13 @@ def test_warnings_of_encoders_are_messages(sufrep, table, tmp_path, monkeypatch)
         ),
         ("--group zipcode --method means --out o.csv --save ./o.csv", "'o.csv' is also the file of --out"),
         ("--method means --out o.csv", "Missing option '--group'"),
+        (
+            "--group zipcode --method means --time id --out o.csv",
+            "Invalid value for --time: means with these parameters does not use the target",
+        ),
+        ("--group zipcode --method one_hot --time id --out o.csv", "does not use the target"),
+        ("--group zipcode --target price --time zipcode --out o.csv", "'zipcode' is also in --group"),
+        ("--group zipcode --target price --param time=id --out o.csv", "time is set by --time"),
     ],
 )
 def test_wrong_usage_is_reported_before_the_table_is_read(sufrep, tmp_path, options, message):
@@ -624,3 +631,18 @@ def test_how_a_table_was_read_survives_loading_and_saving_but_not_another_fit(fi
     assert load(tmp_path / "again.sufrep").reading_ == encoder.reading_
     encoder.fit(pl.DataFrame({"g": ["a", "b"], "x": [1.0, 2.0]}))
     assert not hasattr(encoder, "reading_")
+
+
+def test_in_time_training_rows_learn_from_earlier_rows(sufrep, table, tmp_path):
+    result = sufrep(
+        f"encode {table} --group zipcode --method fisher --target price --time id "
+        f"--out {tmp_path}/out.csv --save {tmp_path}/zip.sufrep"
+    )
+    assert result.code == 0, result.err
+    frame = open_table(table, text=["zipcode"]).read()
+    encoder = make_encoder("fisher", "zipcode", cv="ordered", time="id", remainder="drop")
+    expected = encoder.fit_transform(frame.drop("price"), frame["price"])
+    out = pl.read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose(out["zipcode_fisher"].to_numpy(), expected[:, 0])
+    saved = load(tmp_path / "zip.sufrep")
+    assert (saved.cv, saved.time) == ("ordered", "id")

@@ -22,6 +22,8 @@ from sklearn.model_selection import ShuffleSplit
 from xgboost import XGBRegressor
 
 from sufrep import compare, load, make_encoder
+from sufrep._compare._page import comparison_page
+from sufrep._compare._snippet import pipeline_code
 from sufrep._names import COMPARED_METHODS
 from sufrep._splits import level_folds
 from sufrep.errors import (
@@ -322,3 +324,43 @@ def test_if_everything_failed_there_is_no_winner(rows):
     assert found.to_dict()["best"] is None
     assert set(found.table()["failure"]) == {"ValueError: no score"}
     assert found.verdict[0] == "Every method failed on these data."
+
+
+# Time
+
+
+def test_in_time_every_fold_is_predicted_from_the_rows_before_it(rows):
+    X, y = rows()
+    day = np.random.default_rng(2).integers(0, 20, len(X))
+    X = X.assign(day=[f"2024-03-{1 + number:02d}" for number in day])
+    options = {"group": "town", "methods": ["fisher", "means", "target_encoder"], "models": Ridge()}
+    found = compare(X, y, **options, time="day")
+    assert found.to_dict()["time"] == "day"
+    assert "later, by 'day'," in found.notes[0]
+    for split in found.plan.splits:
+        pipeline = found.pipeline("fisher", "Ridge").fit(X.iloc[split.train], y.iloc[split.train])
+        encoder = pipeline.named_steps["encoder"]
+        assert (encoder.cv, encoder.time) == ("ordered", "day_days")
+        error = np.mean((pipeline.predict(X.iloc[split.test]) - y.iloc[split.test]) ** 2)
+        (score,) = [s.score for s in found.fold_scores if (s.method, s.fold) == ("fisher", split.fold)]
+        assert score == pytest.approx(error)
+    # Nothing that is later than the training rows has a part in what is learnt.
+    last = day[found.plan.splits[0].test].max()
+    other = compare(X, y.where(day <= last, -y), **options, time="day")
+    for one, same in zip(found.fold_scores, other.fold_scores, strict=True):
+        assert one.score == same.score or one.fold > 0
+    assert found.pipeline("means", "Ridge").named_steps["encoder"].time is None  # it has no target to order
+
+
+def test_the_code_of_a_report_in_time_runs(rows):
+    X, y = rows()
+    X = X.assign(day=pd.Timestamp("2024-03-01") + pd.to_timedelta(np.arange(len(X)) % 9, "D"))
+    found = compare(X, y, group="town", methods=["mixed_model"], models="linear", time="day")
+    code = pipeline_code(found.pipeline("mixed_model", "linear"))
+    assert "cv='ordered'" in code
+    assert "time='day_days'" in code
+    names: dict[str, Any] = {"X": X, "y": y}
+    exec(code, names)
+    expected = found.pipeline("mixed_model", "linear").fit(X, y).predict(X)
+    np.testing.assert_array_equal(names["model"].predict(X), expected)
+    assert ("folds", "4, each later than its training rows by day") in comparison_page(found).facts

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
 
+from sufrep import ToNumbers
 from sufrep._compare._data import make_splits, read_data, read_target_values, target_notes
 from sufrep._splits import level_folds
 from sufrep.errors import (
@@ -29,6 +30,7 @@ from sufrep.errors import (
     NoRowsError,
     OneLevelError,
     TargetError,
+    TimeColumnError,
     UnknownColumnError,
 )
 
@@ -303,7 +305,10 @@ law = settings()
 def splits_of(codes: Any, **changes: Any) -> Any:
     codes = np.asarray(codes)
     data: Any = SimpleNamespace(
-        codes=codes, y=np.arange(len(codes)) % 2, levels=np.arange(int(codes.max()) + 1, dtype=object)
+        codes=codes,
+        y=np.arange(len(codes)) % 2,
+        levels=np.arange(int(codes.max()) + 1, dtype=object),
+        time=None,
     )
     options: dict[str, Any] = {"cv": 4, "n_repeats": 1, "folds": "stratified", "seed": 0}
     return make_splits(data, **{**options, **changes})
@@ -414,3 +419,84 @@ def test_masks_become_positions():
     mask = np.arange(12) < 8
     (split,), _ = splits_of(np.repeat([0, 1, 2], 4), cv=[(mask, ~mask)])
     assert (split.train.tolist(), split.test.tolist()) == ([*range(8)], [8, 9, 10, 11])
+
+
+# Time
+
+
+TIMES = {
+    "dates": lambda days: pd.Timestamp("2020-02-27") + pd.to_timedelta(days, "D"),
+    "text": lambda days: [str(pd.Timestamp("2020-02-27") + pd.Timedelta(day, "D")) for day in days],
+    "years": lambda days: days + 1990,
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_test_rows_are_later_than_training_rows(rows, kind):
+    X, y = rows()
+    days = np.random.default_rng(1).integers(0, 30, len(X))
+    data = read_data(X.assign(sold=TIMES[kind](days)), y, "town", "auto", "sold")
+    splits, notes = make_splits(data, cv=5, n_repeats=1, folds="stratified", seed=0)
+    assert len(splits) == 5
+    for split in splits:
+        np.testing.assert_array_equal(split.train, np.flatnonzero(days < days[split.test].min()))
+    tested = np.concatenate([split.test for split in splits])
+    assert len(set(tested)) == len(tested) == len(X) - len(splits[0].train)
+    assert notes[0].startswith("Every fold is tested on rows that are later, by 'sold', than all rows")
+    assert f"The first {len(splits[0].train)} rows are never tested." in notes[0]
+    assert data.time.column == "sold"
+    assert data.after_to_numbers().time.column == ("sold" if kind == "years" else "sold_days")
+
+
+def test_few_times_give_few_folds_and_the_first_two_only_train(rows):
+    X, y = rows()
+    data = read_data(X.assign(year=np.arange(len(X)) % 4), y, "town", "auto", "year")
+    splits, notes = make_splits(data, cv=4, n_repeats=1, folds="stratified", seed=0)
+    assert [set(split.test % 4) for split in splits] == [{2}, {3}]
+    assert notes[1] == "'year' has too few different times for 4 folds; 2 are used."
+
+
+def test_positions_of_times_move_with_text_and_dates(mixed):
+    X, y = mixed
+    data = read_data(X.to_numpy(object), y, 2, "auto", 1)
+    after = data.after_to_numbers()
+    assert (data.time.name, data.time.column) == ("x1", 1)
+    numbers = ToNumbers(keep=[2]).fit(X.to_numpy(object))
+    assert numbers.get_feature_names_out()[after.time.column] == "x1_days"
+
+
+@pytest.mark.parametrize(
+    ("time", "values", "error", "message"),
+    [
+        ("when", [1, 2, 3], UnknownColumnError, "time names the column 'when', which X does not have"),
+        ("town", [1, 2, 3], TimeColumnError, "'town' is the time and part of the group"),
+        ("day", [1, None, 3], TimeColumnError, r"'day' holds 40 null\(s\), the first in row 1"),
+        ("day", [1, 1, 1], TimeColumnError, "'day' holds the same time in every row; .* at least three"),
+        ("day", [1, 2, 2], TimeColumnError, "'day' holds 2 different times; expected at least three"),
+        ("day", ["x", "y", "z"], TimeColumnError, "'day' holds 'x'; expected numbers, dates"),
+    ],
+)
+def test_times_that_leave_nothing_to_test_are_refused(rows, time, values, error, message):
+    X, y = rows()
+    with pytest.raises(error, match=message):
+        read_data(X.assign(day=values * 40), y, "town", "auto", time)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"cv": KFold(3)},
+            "cv must be a number of folds, 2 or more, below that of rows, because time is 'day'",
+        ),
+        ({"cv": 1}, "cv must be a number of folds, 2 or more"),
+        ({"cv": 120}, "cv must be a number of folds, 2 or more, below that of rows"),
+        ({"n_repeats": 2}, "n_repeats must be 1, because time is 'day', and time has only one order"),
+        ({"folds": "grouped"}, "folds must be 'stratified', because time is 'day'"),
+    ],
+)
+def test_splits_that_ignore_time_are_refused(rows, options, message):
+    X, y = rows()
+    data = read_data(X.assign(day=range(120)), y, "town", "auto", "day")
+    with pytest.raises(InvalidParameterError, match=message):
+        make_splits(data, **{"cv": 4, "n_repeats": 1, "folds": "stratified", "seed": 0, **options})

@@ -48,6 +48,13 @@ def test_shared_attributes_are_described_alike(encoder):
             assert described[name] == expected[name]
 
 
+def test_the_time_is_described_alike_where_there_are_folds():
+    in_folds = [encoder for encoder in ENCODERS if "cv" in encoder._parameter_constraints]
+    assert len(in_folds) == 8
+    for encoder in in_folds:
+        assert entries(encoder)["time"] == entries(MeansEncoder)["time"]
+
+
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_every_parameter_is_described(encoder):
     assert set(inspect.signature(encoder).parameters) <= set(entries(encoder))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from sufrep._progress import Report
     from sufrep.encoders import GroupEncoder
-    from sufrep.encoders._inputs import Group
+    from sufrep.encoders._inputs import Column, Group
 
 
 class Best(NamedTuple):
@@ -147,6 +147,7 @@ class Comparison:
         return {
             "group": data.group_name,
             "target": data.target_name,
+            "time": None if data.time is None else data.time.name,
             "task": data.task,
             "scoring": self.plan.scoring.name,
             "is_loss": self.plan.scoring.is_loss,
@@ -218,6 +219,7 @@ def compare(
     cv: Any = 4,
     n_repeats: int = 1,
     folds: str = "stratified",
+    time: Column | None = None,
     task: str = "auto",
     scoring: str | Callable[..., float] | None = None,
     n_jobs: int | None = None,
@@ -250,6 +252,10 @@ def compare(
     folds : {"stratified", "grouped"}, default="stratified"
         "stratified" spreads each level over all folds, as in the paper; "grouped" tests on levels that
         training has not seen.
+    time : str or int, default=None
+        The column of X that says when each row happened: numbers, dates, or ISO text. The first rows only
+        train; the others are cut by time into ``cv`` blocks, ties together, and each block is predicted from
+        all rows before it. Encoders that use the target have ``cv="ordered"``. The models see the column too.
     task : {"auto", "regression", "binary", "multiclass"}, default="auto"
         "auto" treats text, booleans, two distinct values and up to 20 distinct integers as classes.
     scoring : str, callable or None
@@ -283,7 +289,7 @@ def compare(
     _check_whole("n_repeats", n_repeats, 1)
     check_n_jobs(n_jobs)
     chosen = check_methods(methods)
-    data = read_data(X, y, group, task)
+    data = read_data(X, y, group, task, time)
     built, model_notes = make_models(models, classes=data.task != "regression", seed=random_state)
     splits, fold_notes = make_splits(data, cv=cv, n_repeats=n_repeats, folds=folds, seed=random_state)
     measure = make_scoring(scoring, data.task)

@@ -13,11 +13,11 @@ from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._frames import is_frame, with_missing_level
-from sufrep._splits import ALWAYS_TRAINING, level_folds
+from sufrep._splits import ALWAYS_TRAINING, level_folds, ordered_folds
 from sufrep.encoders import ToNumbers
 from sufrep.encoders._inputs import check_length, read_factor, read_table, resolve_layout
 from sufrep.encoders._target import MOST_CLASSES, kind_of
-from sufrep.encoders._to_numbers import as_date
+from sufrep.encoders._times import as_date, check_varied, read_times, time_position
 from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, check_name, warn
 from sufrep.representation import is_null, level_label
 
@@ -31,6 +31,27 @@ if TYPE_CHECKING:
 # Tasks, and the target types of the encoders that they correspond to.
 TASKS = {"regression": "continuous", "binary": "binary", "multiclass": "multiclass"}
 FOLDS = ("stratified", "grouped")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeColumn:
+    """The column that says when each row happened.
+
+    Attributes
+    ----------
+    name : str
+    column : str or int
+        As encoders take it: its name, or its position if the columns have no names.
+    as_number : str or int
+        The same after `ToNumbers`, which turns dates into days and moves columns.
+    values : ndarray, shape (n,)
+        Numbers in the order of the times.
+    """
+
+    name: str
+    column: Column
+    as_number: Column
+    values: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +82,8 @@ class ComparisonData:
         Positions of unnamed group columns, before and after `ToNumbers`.
     notes : tuple of str
         What a reader of the results should know about the data.
+    time : TimeColumn or None
+        If test rows are to be later than training rows.
     """
 
     X: Any
@@ -76,6 +99,7 @@ class ComparisonData:
     all_numeric: bool
     moved: dict[int, int]
     notes: tuple[str, ...]
+    time: TimeColumn | None = None
 
     @property
     def target_type(self) -> str:
@@ -88,11 +112,14 @@ class ComparisonData:
         return np.bincount(self.codes, minlength=len(self.levels))
 
     def after_to_numbers(self) -> ComparisonData:
-        """Return the same data with the positions that groups have after `ToNumbers`, which moves columns."""
-        if not self.moved:
-            return self
-        columns = [_move(column, self.moved) for column in self.columns]
-        return replace(self, group=_move(self.group, self.moved), columns=columns)
+        """Return the same data with the group and time columns of the table that `ToNumbers` returns."""
+        data = self
+        if self.time is not None:
+            data = replace(data, time=replace(self.time, column=self.time.as_number))
+        if self.moved:
+            columns = [_move(column, self.moved) for column in self.columns]
+            data = replace(data, group=_move(self.group, self.moved), columns=columns)
+        return data
 
     def level_names(self) -> list[str]:
         """Return the levels as text."""
@@ -116,8 +143,10 @@ class Split:
     test: Codes
 
 
-def read_data(X: Any, y: Any, group: Group | list[Group] | None, task: str) -> ComparisonData:
-    """Check the user's table and target, and find out the task."""
+def read_data(
+    X: Any, y: Any, group: Group | list[Group] | None, task: str, time: Column | None = None
+) -> ComparisonData:
+    """Check the user's table, target and times, and find out the task."""
     if task not in ("auto", *TASKS):
         raise InvalidParameterError("task", task, f"'auto' or one of {', '.join(TASKS)}")
     to_numbers = ToNumbers()
@@ -133,6 +162,7 @@ def read_data(X: Any, y: Any, group: Group | list[Group] | None, task: str) -> C
     named = hasattr(to_numbers, "feature_names_in_")
     used = sorted({position for positions in layout.groups for position in positions})
     kept: list[Column] = [table.names[position] if named else position for position in used]
+    when = None if time is None else _read_time_column(table, layout, time)
     to_numbers.set_params(keep=kept).fit(X)
     names = to_numbers.get_feature_names_out().tolist()
     notes = [*target_notes(values, task), *_dropped_notes(to_numbers)]
@@ -151,7 +181,28 @@ def read_data(X: Any, y: Any, group: Group | list[Group] | None, task: str) -> C
         all_numeric=set(to_numbers.kinds_) <= {"kept", "numeric"} and not hasattr(X, "combine_chunks"),
         moved={} if named else {position: names.index(table.names[position]) for position in used},
         notes=tuple(notes),
+        time=when and _after_to_numbers(when, to_numbers, named=named),
     )
+
+
+# The time
+
+
+def _read_time_column(table: Table, layout: Layout, time: Column) -> TimeColumn:
+    position = time_position(table, layout, time)
+    name, values = table.names[position], read_times(table, position)
+    # Two times to learn from in their order, and a later one to test on.
+    check_varied(values, name, least=3)
+    return TimeColumn(name, position, position, values)
+
+
+def _after_to_numbers(time: TimeColumn, to_numbers: ToNumbers, *, named: bool) -> TimeColumn:
+    """Add where `ToNumbers` puts the column: as it is if it is numeric, else as days."""
+    is_numeric = to_numbers.kinds_[int(time.column)] == "numeric"
+    after = time.name if is_numeric else f"{time.name}_days"
+    if named:
+        return replace(time, column=time.name, as_number=after)
+    return replace(time, as_number=to_numbers.get_feature_names_out().tolist().index(after))
 
 
 # The group
@@ -339,6 +390,8 @@ def make_splits(
 ) -> tuple[list[Split], list[str]]:
     """Return all splits, repetition by repetition, and notes on them."""
     check_name("folds", folds, FOLDS)
+    if data.time is not None:
+        return _later_splits(data.time, cv=cv, n_repeats=n_repeats, folds=folds)
     if not isinstance(cv, Integral):
         return _user_splits(data, cv), []
     n_folds, limit = int(cv), len(data.levels) if folds == "grouped" else len(data.y)
@@ -358,6 +411,29 @@ def make_splits(
             for fold in range(n_folds)
         ]
     return splits, notes
+
+
+def _later_splits(time: TimeColumn, *, cv: Any, n_repeats: int, folds: str) -> tuple[list[Split], list[str]]:
+    """Return splits whose test rows are later than all their training rows, and notes on them."""
+    because = f"because time is {time.name!r}"
+    n_folds = int(cv) if isinstance(cv, Integral) else 0
+    if not 2 <= n_folds < len(time.values):
+        raise InvalidParameterError("cv", cv, f"a number of folds, 2 or more, below that of rows, {because}")
+    if n_repeats > 1:
+        raise InvalidParameterError("n_repeats", n_repeats, f"1, {because}, and time has only one order")
+    if folds != FOLDS[0]:
+        raise InvalidParameterError("folds", folds, f"{FOLDS[0]!r}, {because}")
+    ranks = np.unique(time.values, return_inverse=True)[1]
+    # The first training rows have two times, so that encoders can learn from them in order.
+    first, *later = ordered_folds(np.maximum(ranks, 1), n_folds + 1)
+    notes = [
+        f"Every fold is tested on rows that are later, by {time.name!r}, than all rows it is trained on; "
+        f"rows of the same time stay together. The first {len(first[1]):,} rows are never tested. Encoders "
+        "that use the target learn from earlier rows only."
+    ]
+    if len(later) < n_folds:
+        notes.append(f"{time.name!r} has too few different times for {n_folds} folds; {len(later)} are used.")
+    return [Split(0, fold, train, test) for fold, (train, test) in enumerate(later)], notes
 
 
 def _user_splits(data: ComparisonData, cv: Any) -> list[Split]:

@@ -110,6 +110,8 @@ def _facts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
     counts = data.counts
     n_repeats = len({split.repeat for split in plan.splits})
     repeated = f", repeated {n_repeats} times" if n_repeats > 1 else ""
+    if data.time is not None:
+        repeated = f", each later than its training rows by {data.time.name}"
     return (
         ("rows", f"{len(data.y):,}"),
         ("levels", f"{len(data.levels):,}"),

@@ -25,6 +25,7 @@ from sufrep._names import COMPARED_METHODS, DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._sklearn import take_rows
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, ToNumbers, make_encoder
 from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
+from sufrep.encoders._times import ORDERED
 from sufrep.errors import InvalidParameterError, check_name
 
 if TYPE_CHECKING:
@@ -164,7 +165,10 @@ def make_method(data: ComparisonData, method: str, seed: int) -> Any:
         return _column_transformer(TargetEncoder(target_type=data.target_type, cv=inner), data)
     options = {"random_state": seed, "target_type": data.target_type}
     known = METHODS[method][0]._parameter_constraints
-    return make_encoder(method, data.group, **{key: options[key] for key in options if key in known})
+    encoder = make_encoder(method, data.group, **{key: options[key] for key in options if key in known})
+    if data.time is not None and encoder._needs.uses_target:
+        encoder.set_params(cv=ORDERED, time=data.time.column)
+    return encoder
 
 
 def n_cells(data: ComparisonData, method: str) -> int:
@@ -215,8 +219,9 @@ def read_split(data: ComparisonData, split: Split) -> SplitRows:
     if not data.all_numeric:
         to_numbers = ToNumbers(keep=data.columns).fit(train)
         train, test = to_numbers.transform(train), to_numbers.transform(test)
-    y_train, y_test, group = data.y[split.train], data.y[split.test], data.after_to_numbers().group
-    inputs = read_for_several(group, train, y_train, test, target_type=data.target_type)
+    y_train, y_test, numeric = data.y[split.train], data.y[split.test], data.after_to_numbers()
+    time = None if numeric.time is None else numeric.time.column
+    inputs = read_for_several(numeric.group, train, y_train, test, target_type=data.target_type, time=time)
     return SplitRows(train, test, y_train, y_test, *inputs, np.shape(train)[1] - len(data.columns))
 
 

@@ -181,6 +181,15 @@ class FrameTable(EagerTable):
             series = series.cast(nw.Float64)
         return series.to_numpy()
 
+    def times(self, position: int) -> Floats | None:
+        """Return a column of dates or of dates with times as microseconds since 1970, in UTC."""
+        series = self._series(position)
+        if series.dtype not in (nw.Date, nw.Datetime):
+            return None
+        null = series.is_null().to_numpy()
+        found = series.dt.timestamp("us").fill_null(0).to_numpy().astype(np.float64)
+        return np.where(null, np.nan, found)
+
     def _factorize(self, position: int) -> Factor:
         return factorize_series(self._series(position))
 
@@ -263,6 +272,10 @@ class ArrayTable(EagerTable):
         if _holds_text(values):
             raise NotNumericError(self.names[position], "text")
         return np.array([number_or_nan(value) for value in values], dtype=np.float64)
+
+    def times(self, _position: int) -> Floats | None:
+        """Return None: an array holds dates as text only."""
+        return None
 
     def _factorize(self, position: int) -> Factor:
         column = self.array[:, position]

@@ -53,8 +53,8 @@ class Lookup:
 class Table(Protocol):
     """Columns by position.
 
-    `kind`, `dtype`, `numbers` and `factorize` are for reading (:mod:`sufrep.encoders._inputs`). What was read
-    is handed back to the two verbs that encoders use, `moments` and `encode`.
+    `kind`, `dtype`, `numbers`, `times` and `factorize` are for reading (:mod:`sufrep.encoders._inputs`). What
+    was read is handed back to the two verbs that encoders use, `moments` and `encode`.
     """
 
     @property
@@ -73,6 +73,9 @@ class Table(Protocol):
 
     def numbers(self, position: int) -> Array:
         """Return a numeric column as a real, integer or boolean array (n,), NaN for null."""
+
+    def times(self, position: int) -> Floats | None:
+        """Return a column of dates as microseconds since 1970 (n,), in UTC, NaN for null; None for others."""
 
     def factorize(self, position: int) -> Factor:
         """Return the levels of a column and the code of each row."""

@@ -94,19 +94,29 @@ class ColumnRoles:
     target: str | None
     covariates: tuple[str, ...]
     drop: tuple[str, ...]
+    time: str | None = None
 
     @classmethod
     def from_options(
-        cls, group: Sequence[str], target: str | None, covariates: Sequence[str], drop: Sequence[str]
+        cls,
+        group: Sequence[str],
+        target: str | None,
+        covariates: Sequence[str],
+        drop: Sequence[str],
+        time: str | None = None,
     ) -> Self:
         """The roles, without repeated names; raise if a column has two roles."""
-        roles = cls(_unique(group), target, _unique(covariates), _unique(drop))
+        roles = cls(_unique(group), target, _unique(covariates), _unique(drop), time)
         roles._check()
         return roles
 
     def used(self) -> list[str]:
         """Every column that is named and not dropped."""
-        return [*self.group, *([] if self.target is None else [self.target]), *self.covariates]
+        return [*([] if self.target is None else [self.target]), *self.features()]
+
+    def features(self) -> list[str]:
+        """Every column that is named, and neither dropped nor the target."""
+        return list(_unique([*self.group, *self.covariates, *([] if self.time is None else [self.time])]))
 
     def _check(self) -> None:
         named = {"--group": self.group, "--covariates": self.covariates, "--drop": self.drop}
@@ -120,6 +130,12 @@ class ColumnRoles:
         both = set(self.covariates).intersection(self.drop)
         if both:
             raise usage_error(f"{min(both)!r} is also in --covariates.", "--drop")
+        if self.time is not None:
+            for option in ("--group", "--drop"):
+                if self.time in named[option]:
+                    raise usage_error(f"{self.time!r} is also in {option}.", "--time")
+            if self.time == self.target:
+                raise usage_error(f"{self.time!r} is also the target.", "--time")
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:

@@ -64,6 +64,7 @@ _SPELLING = Spelling(
         "random_state": "--seed",
         "scoring": "--scoring",
         "task": "--task",
+        "time": "--time",
     }
 )
 # Rows of the printed table.
@@ -123,6 +124,13 @@ def compare(
     new_levels: Annotated[
         bool, typer.Option("--new-levels", help="Test on levels that are not in the training folds.")
     ] = False,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            help="Column that says when each row happened; test on later rows only. It is a feature too.",
+        ),
+    ] = None,
     task: Annotated[
         Task, typer.Option("--task", help="Kind of the target; by default it is detected.")
     ] = Task.auto,
@@ -158,7 +166,9 @@ def compare(
 
     Example: sufrep compare houses.csv --target price --group zipcode --html report.html
     """
-    roles = ColumnRoles.from_options(group, target, covariates, drop)
+    roles = ColumnRoles.from_options(group, target, covariates, drop, time)
+    if time is not None and new_levels:
+        raise usage_error("it cannot be combined with --new-levels.", "--time")
     from sufrep._atomic import is_standard_output
     from sufrep._files import open_table, table_files
 
@@ -173,7 +183,7 @@ def compare(
         source.require(roles.used())
         rows = source.read(sample, seed)
     if roles.covariates:
-        rows = rows.select(*roles.group, *roles.covariates, target)
+        rows = rows.select(*roles.features(), target)
     found = _run(
         rows.drop(target),
         rows[target],
@@ -183,6 +193,7 @@ def compare(
         cv=folds,
         n_repeats=repeats,
         folds="grouped" if new_levels else "stratified",
+        time=time,
         task=task.value,
         scoring=scoring,
         n_jobs=jobs,
@@ -249,10 +260,7 @@ def _run(X: Any, y: Any, **parameters: Any) -> Comparison:
 
 def _loading_code(source: TableSource, roles: ColumnRoles) -> str:
     """Code for the report that defines X and y as they were compared, but with all rows, not a sample."""
-    if roles.covariates:
-        X = f"table.select({[*roles.group, *roles.covariates]!r})"
-    else:
-        X = f"table.drop({roles.target!r})"
+    X = f"table.select({roles.features()!r})" if roles.covariates else f"table.drop({roles.target!r})"
     return f"{source.code}\nX = {X}\ny = table[{roles.target!r}]"
 
 

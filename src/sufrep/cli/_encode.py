@@ -66,6 +66,7 @@ _OPTIONS = {
     "missing": "--missing",
     "min_frequency": "--min-frequency",
     "random_state": "--seed",
+    "time": "--time",
 }
 _FIXED = ("remainder", "sparse_output", "estimator", "verbose")
 _SPELLING = Spelling({**_OPTIONS, "remainder='drop'": "--drop"}, others="--param")
@@ -111,6 +112,13 @@ def encode(
             help="Numeric columns that describe the levels; by default all; several may follow.",
         ),
     ] = [],
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            help="Column that says when each row happened: what uses the target is learnt from earlier rows.",
+        ),
+    ] = None,
     drop: DropOption = [],
     text: TextOption = [],
     out: OutOption = None,
@@ -146,7 +154,7 @@ def encode(
 
     Example: sufrep encode houses.csv --group zipcode --target price --out train.parquet --save zip.sufrep
     """
-    roles = ColumnRoles.from_options(group, target, covariates, drop)
+    roles = ColumnRoles.from_options(group, target, covariates, drop, time)
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
     further = parse_parameters(param)
@@ -208,14 +216,20 @@ def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], s
     if roles.covariates:
         parameters["covariates"] = list(roles.covariates)
     group: Any = roles.group[0] if len(roles.group) == 1 else list(roles.group)
+    if roles.time is not None and "time" in known:
+        parameters.setdefault("cv", "ordered")
+        parameters["time"] = roles.time
     encoder = make_encoder(method, group, **parameters)
     try:
         encoder._validate_params()
     except SklearnParameterError as error:
         wrong = [option for name, option in _OPTIONS.items() if f"{name!r} parameter" in str(error)]
         raise usage_error(str(error), wrong[0] if wrong else "--param") from error
-    if encoder.__sklearn_tags__().target_tags.required and roles.target is None:
+    uses_target = encoder.__sklearn_tags__().target_tags.required
+    if uses_target and roles.target is None:
         raise _target_needed(f"{method} with these parameters")
+    if roles.time is not None and not uses_target:
+        raise usage_error(f"{method} with these parameters does not use the target.", "--time")
     return encoder
 
 

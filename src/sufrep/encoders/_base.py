@@ -45,7 +45,8 @@ from sufrep.encoders._inputs import (
 )
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
 from sufrep.encoders._persistence import save_encoder
-from sufrep.encoders._target import check_classes, check_still_classes, read_target, split_rows
+from sufrep.encoders._target import check_classes, check_still_classes, read_target
+from sufrep.encoders._times import ORDERED, read_order, training_folds
 from sufrep.errors import (
     ChangedParametersError,
     ClashingNamesError,
@@ -160,7 +161,8 @@ class Vectors:
 # Parameters of the encoders that use the target.
 TARGET_CONSTRAINTS: dict[str, list[Any]] = {
     "target_type": [StrOptions({"auto", "continuous", "binary", "multiclass"})],
-    "cv": ["cv_object"],
+    "cv": ["cv_object", StrOptions({ORDERED})],
+    "time": [str, Integral, None],
     "random_state": [Interval(Integral, 0, MAX_SEED, closed="both")],
 }
 
@@ -259,7 +261,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         if not first:
             self._check_same_needs()
         with all_or_nothing(self):
-            inputs = self._read(X, y, sample_weight, reset=first)
+            inputs = self._read(X, y, sample_weight, reset=first, is_chunk=True)
             if first:
                 self._learn(inputs)
             else:
@@ -381,14 +383,18 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         save_encoder(self, path)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Inputs:
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, is_chunk: bool = False
+    ) -> Inputs:
         """Read and check training rows: the first ones, or (``reset=False``) one more chunk."""
         if reset:
             self.__dict__.pop("reading_", None)  # of a file that the rows no longer come from
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
         layout = self._layout_of(table) if reset else self.layout_
-        return self._read_rows(table, layout, y, sample_weight, reset=reset)
+        inputs = self._read_rows(table, layout, y, sample_weight, reset=reset)
+        # Chunks are not cross-fitted, and all rows of one may well have the same time.
+        return inputs if is_chunk else replace(inputs, times=self._read_times(inputs))
 
     def _read_rows(
         self, table: Table, layout: Layout, y: Any, sample_weight: Any, *, reset: bool = True
@@ -403,6 +409,15 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             covariates, columns = read_covariates(table, layout)
         target = self._read_target(y, reset=reset) if needs.uses_target else None
         return Inputs(table, layout, factors, covariates, columns, weights, target)
+
+    def _read_times(self, inputs: Inputs) -> Array | None:
+        """When each row happened, for encoders that use the target and so have these parameters."""
+        if inputs.target is None:
+            return None
+        given = vars(self)
+        return read_order(
+            inputs.table, inputs.layout, cv=given["cv"], time=given["time"], weights=inputs.weights
+        )
 
     def _read_target(self, y: Any, *, reset: bool) -> Target:
         """Read the target; the first chunk decides what kind it is."""
@@ -569,7 +584,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         given = vars(self)
         if inputs.target is None:
             raise TypeError("the encoder does not declare that it needs the target")
-        return split_rows(given["cv"], inputs.table.n_rows, inputs.target.raw, given["random_state"])
+        n_rows, seed = inputs.table.n_rows, given["random_state"]
+        return training_folds(given["cv"], n_rows, inputs.target.raw, seed, inputs.times)
 
     def _pooled_vectors(self, group: str) -> tuple[Vectors, Codes]:
         """What was learnt about a group, rare levels pooled, and the position of each level in it."""

@@ -79,7 +79,7 @@ def _row_samples(rows: Rows, folds: Sequence[tuple[Codes, Codes]]) -> Iterator[G
 def _moment_samples(
     inputs: Inputs, columns: Sequence[Array], rows: Rows, whole: Vectors, folds: Sequence[tuple[Codes, Codes]]
 ) -> Iterator[GroupSample]:
-    """The moments of the rows outside each fold: those of the other folds, added up.
+    """The moments of the training rows of each fold: those of the other folds, or of earlier ones, added up.
 
     Each fold is collected once. Subtracting a fold from the whole would leave rounding errors that depend on
     the targets of the fold.
@@ -95,20 +95,20 @@ def _moment_samples(
             order=known.order,
         )
 
-    n_rows, parts = len(rows.codes), [collect(np.asarray(test)) for _, test in folds]
-    for (train, test), others in zip(folds, _sums_of_others(parts), strict=True):
-        # A splitter may leave out more than the fold itself, or give rows several times.
-        unique = len(train) > 0 and int(np.bincount(train).max()) == 1
-        complete = len(train) + len(test) == n_rows and unique
-        yield GroupSample(others if complete and others is not None else collect(np.asarray(train)))
-
-
-def _sums_of_others(parts: Sequence[GroupMoments]) -> Iterator[GroupMoments | None]:
-    """The sum of all parts except one, for each of them in turn; None for a single part."""
+    parts = [collect(np.asarray(test)) for _, test in folds]
     before = [None, *accumulate(parts[:-1], add)]
     after = [*list(accumulate(parts[:0:-1], add))[::-1], None]
-    for left, right in zip(before, after, strict=True):
-        yield right if left is None else left if right is None else left + right
+    earlier = np.zeros(len(rows.codes), dtype=bool)
+    for (train, test), left, right in zip(folds, before, after, strict=True):
+        # A splitter may leave out more than the fold itself, or give rows several times.
+        unique = len(train) > 0 and int(np.bincount(train).max()) == 1
+        found = None
+        if unique and len(train) + len(test) == len(earlier):
+            found = right if left is None else left if right is None else left + right
+        elif unique and len(train) == earlier.sum() and earlier[train].all():
+            found = left  # blocks in time; later ones must not leave rounding errors either
+        earlier[test] = True
+        yield GroupSample(collect(np.asarray(train)) if found is None else found)
 
 
 def _with_all_levels(vectors: Vectors, moments: GroupMoments, known: GroupMoments) -> Vectors:

@@ -78,6 +78,8 @@ class Inputs:
     weights : ndarray, shape (n,), or None
     target : Target or None
         Where the encoder uses one.
+    times : ndarray, shape (n,), or None
+        When each row happened, if the encoder uses the target and ``time`` is given.
     """
 
     table: Table
@@ -87,6 +89,7 @@ class Inputs:
     columns: tuple[Array, ...] = ()
     weights: Floats | None = None
     target: Target | None = None
+    times: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from sufrep.solvers.states import MixtureRows, best_of_starts, choose_n_states
 
 if TYPE_CHECKING:
     from sufrep._arrays import Codes
-    from sufrep.encoders._inputs import GroupSample, Rows
+    from sufrep.encoders._inputs import Column, GroupSample, Rows
     from sufrep.solvers.mixture import Mixture
     from sufrep.solvers.regressions import NormalScores
 
@@ -58,7 +58,7 @@ class LatentStateEncoder(GroupEncoder):
     and ``fit_transform`` cross-fits: what a row gets is learnt without its fold. The number of states is
     chosen once, with the target in the likelihood, and the states of each fold are put in the order in which
     their shares agree best, over all levels, with those of the mixture of all rows. That number and that
-    order are all that a row's own target can change.
+    order are all that a row's own target, or with ``cv="ordered"`` a later one, can change.
 
     Parameters
     ----------
@@ -100,9 +100,17 @@ class LatentStateEncoder(GroupEncoder):
         Let the target join the mixture.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
-    cv : int, splitter or iterable of (train, test), default=3
+    cv : int, splitter, iterable of (train, test) or "ordered", default=3
         An integer is the number of folds, for ``n_states="auto"`` (which splits each level's rows evenly over
         them) and for the cross-fitting of ``fit_transform``. Anything else applies only to the latter.
+        With "ordered", columns that depend on the target are learnt from earlier rows only: rows are cut by
+        ``time`` into at most 10 blocks of about the same size, ties together, and a block is encoded with
+        what all blocks before it say; the first one gets what is known before any target. scikit-learn's
+        `TimeSeriesSplit` does the same by the position of the rows.
+    time : str or int, default=None
+        The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
+        With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
+        any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
     n_starts : int, default=3
         Number of starts of EM; the best one after a few rounds is run to convergence.
     max_iter : int, default=500
@@ -159,6 +167,7 @@ class LatentStateEncoder(GroupEncoder):
     use_target: bool = False
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 3
+    time: Column | None = None
     n_starts: int = 3
     max_iter: int = 500
     tol: float = 1e-6

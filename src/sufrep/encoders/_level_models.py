@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Floats
-    from sufrep.encoders._inputs import GroupSample, Rows
+    from sufrep.encoders._inputs import Column, GroupSample, Rows
     from sufrep.encoders._target import Target
 
 _ROUNDS = 20
@@ -77,8 +77,16 @@ class RandomInterceptEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
-    cv : int, splitter or iterable of (train, test), default=5
+    cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+        With "ordered", columns that depend on the target are learnt from earlier rows only: rows are cut by
+        ``time`` into at most 10 blocks of about the same size, ties together, and a block is encoded with
+        what all blocks before it say; the first one gets what is known before any target. scikit-learn's
+        `TimeSeriesSplit` does the same by the position of the rows.
+    time : str or int, default=None
+        The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
+        With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
+        any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     random_state : int, default=0
@@ -109,6 +117,7 @@ class RandomInterceptEncoder(GroupEncoder):
 
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
+    time: Column | None = None
     random_state: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -178,8 +187,16 @@ class MixedModelEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
-    cv : int, splitter or iterable of (train, test), default=5
+    cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+        With "ordered", columns that depend on the target are learnt from earlier rows only: rows are cut by
+        ``time`` into at most 10 blocks of about the same size, ties together, and a block is encoded with
+        what all blocks before it say; the first one gets what is known before any target. scikit-learn's
+        `TimeSeriesSplit` does the same by the position of the rows.
+    time : str or int, default=None
+        The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
+        With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
+        any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     random_state : int, default=0
@@ -216,6 +233,7 @@ class MixedModelEncoder(GroupEncoder):
 
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
+    time: Column | None = None
     random_state: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -313,8 +331,16 @@ class LocalEffectEncoder(GroupEncoder):
         The effect, the expected target f(z) + e_g(z), or both.
     max_level_rows : int, default=1000
         Maximum number of rows of a level that its effects are computed from, sampled at random.
-    cv : int, splitter or iterable of (train, test), default=5
+    cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
+        With "ordered", columns that depend on the target are learnt from earlier rows only: rows are cut by
+        ``time`` into at most 10 blocks of about the same size, ties together, and a block is encoded with
+        what all blocks before it say; the first one gets what is known before any target. scikit-learn's
+        `TimeSeriesSplit` does the same by the position of the rows.
+    time : str or int, default=None
+        The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
+        With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
+        any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     random_state : int, default=0
@@ -357,6 +383,7 @@ class LocalEffectEncoder(GroupEncoder):
     output: Literal["effect", "fit", "both"] = "effect"
     max_level_rows: int = 1000
     cv: Any = 5
+    time: Column | None = None
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     random_state: int = 0
 

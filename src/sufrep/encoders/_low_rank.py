@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Floats
-    from sufrep.encoders._inputs import GroupSample
+    from sufrep.encoders._inputs import Column, GroupSample
     from sufrep.moments import GroupMoments
 
 
@@ -90,8 +90,16 @@ class LowRankEncoder(GroupEncoder):
         target, so the vectors of all folds are comparable as they are. ``fit_transform`` then cross-fits.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
-    cv : int, splitter or iterable of (train, test), default=5
+    cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform`` with ``use_target``; every row must be in one test fold.
+        With "ordered", columns that depend on the target are learnt from earlier rows only: rows are cut by
+        ``time`` into at most 10 blocks of about the same size, ties together, and a block is encoded with
+        what all blocks before it say; the first one gets what is known before any target. scikit-learn's
+        `TimeSeriesSplit` does the same by the position of the rows.
+    time : str or int, default=None
+        The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
+        With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
+        any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
     random_state : int, default=0
         Seed of the shuffling of ``cv=int``.
 
@@ -152,6 +160,7 @@ class LowRankEncoder(GroupEncoder):
     use_target: bool = False
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
+    time: Column | None = None
     random_state: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -223,10 +232,13 @@ class LowRankEncoder(GroupEncoder):
         chosen = self._used_columns(n_covariates)
         mean = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))[0][:, chosen]
         units = np.append(scale, self._scale(moments)[chosen[n_covariates:]])
-        left, values, right = np.linalg.svd(mean / units, full_matrices=False)
         # A class that does not occur adds nothing to the rank: it may be that of a row in the fold only
         # (test_a_row_does_not_see_its_own_target).
-        rank = directions.shape[1] + np.count_nonzero(mean[:, n_covariates:].any(axis=0))
+        occurs = np.append(np.ones(n_covariates, dtype=bool), mean[:, n_covariates:].any(axis=0))
+        rank = directions.shape[1] + np.count_nonzero(occurs[n_covariates:])
+        left, values, found = np.linalg.svd((mean / units)[:, occurs], full_matrices=False)
+        right = np.zeros((len(found), len(units)))
+        right[:, occurs] = found
         low_rank = (left[:, :rank] * values[:rank]) @ right[:rank]
         target = low_rank[:, n_covariates:] * units[n_covariates:]
         vectors = np.column_stack([low_rank[:, :n_covariates] @ directions, target])

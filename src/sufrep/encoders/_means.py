@@ -21,7 +21,7 @@ from sufrep.solvers.shrinkage import (
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
-    from sufrep.encoders._inputs import GroupSample, Rows
+    from sufrep.encoders._inputs import Column, GroupSample, Rows
     from sufrep.moments import GroupMoments
 
 
@@ -76,8 +76,16 @@ class MeansEncoder(GroupEncoder):
         ``covariates=[]`` only the target is averaged.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
-    cv : int, splitter or iterable of (train, test), default=5
+    cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform`` with ``use_target``; every row must be in one test fold.
+        With "ordered", columns that depend on the target are learnt from earlier rows only: rows are cut by
+        ``time`` into at most 10 blocks of about the same size, ties together, and a block is encoded with
+        what all blocks before it say; the first one gets what is known before any target. scikit-learn's
+        `TimeSeriesSplit` does the same by the position of the rows.
+    time : str or int, default=None
+        The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
+        With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
+        any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
     random_state : int, default=0
         Seed of the shuffling of ``cv=int``.
 
@@ -122,6 +130,7 @@ class MeansEncoder(GroupEncoder):
     use_target: bool = False
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
+    time: Column | None = None
     random_state: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -6,16 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sufrep.encoders._base import GroupEncoder, Needs
+from sufrep.encoders._times import ORDERED
 
 if TYPE_CHECKING:
-    from sufrep.encoders._inputs import Group, Inputs
+    from sufrep.encoders._inputs import Column, Group, Inputs
 
 
 def read_for_several(
-    group: Group | list[Group], X: Any, y: Any, new: Any, *, target_type: str
+    group: Group | list[Group], X: Any, y: Any, new: Any, *, target_type: str, time: Column | None = None
 ) -> tuple[Inputs, Inputs]:
-    """Read training rows and new rows for all encoders of a group that read with default parameters."""
-    reader = _Reader(group, target_type=target_type)
+    """Read training rows and new rows for all encoders of a group that read with default parameters.
+
+    With ``time``, those that use the target have ``cv="ordered"`` and the same ``time``.
+    """
+    reader = _Reader(group, target_type=target_type, cv=None if time is None else ORDERED, time=time)
     inputs = reader._read(X, y, None)
     reader.layout_, reader.covariates_ = inputs.layout, list(inputs.covariates)
     return inputs, reader._read_new(new)
@@ -50,6 +54,8 @@ class _Reader(GroupEncoder):
     """Reads all that any encoder needs; it is never fitted."""
 
     target_type: str = "auto"
+    cv: Any = None
+    time: Column | None = None
 
     @property
     def _needs(self) -> Needs:

@@ -14,6 +14,7 @@ from sklearn.base import is_regressor
 
 from sufrep._accumulate import check_squares
 from sufrep._sklearn import HasMethods, Interval, StrOptions
+from sufrep._splits import ordered_folds
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import copy_input_names, find_levels
 from sufrep.encoders._new_levels import learn_levels
@@ -29,15 +30,16 @@ from sufrep.encoders._sufficient_search import (
     without_convergence_warnings,
 )
 from sufrep.encoders._target import split_rows
+from sufrep.encoders._times import ORDERED, follows_time, is_ordered
 from sufrep.errors import NoLevelError
 from sufrep.representation import Representation, dense_values, sort_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sufrep._arrays import Floats, Levels
+    from sufrep._arrays import Codes, Floats, Levels
     from sufrep._frames import Factor, Lookup
-    from sufrep.encoders._inputs import Inputs
+    from sufrep.encoders._inputs import Column, Inputs
     from sufrep.encoders._sufficient_search import ChoiceData
 
 # Small samples are split into more folds, or several times.
@@ -80,7 +82,8 @@ class SufficientEncoder(GroupEncoder):
     did not take part in it: in each fold, with the candidate that is best on the other folds.
 
     All columns that use the target are cross-fitted in ``fit_transform``, so that they do not depend on the
-    row's own target, except through the choice itself, which is made on all rows.
+    row's own target, except through the choice itself, which is made on all rows. With ``cv="ordered"``, the
+    same holds for later targets.
 
     Parameters
     ----------
@@ -117,11 +120,19 @@ class SufficientEncoder(GroupEncoder):
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes, unless a regressor is
         given as ``estimator``.
-    cv : "auto", int, splitter or iterable of (train, test), default="auto"
+    cv : "auto", int, splitter, iterable of (train, test) or "ordered", default="auto"
         Folds that candidates are compared on; a splitter is given the rows that the choice is made on. "auto"
         means 3 folds, and 10 with fewer than 2,000 rows, because small levels lose too much information if a
         third of their rows is left out. With an integer and fewer than 2,000 rows, rows are split once or
-        twice more, to reduce the role of chance.
+        twice more, to reduce the role of chance. With "ordered", candidates are judged on rows that are later
+        than those they are fitted to, by ``time``, and so are the components in ``fit_transform``: rows are
+        cut into at most 10 blocks of about the same size, ties together, and a block is encoded with what all
+        blocks before it say; the first one gets what is known before any target. scikit-learn's
+        `TimeSeriesSplit` does the same by the position of the rows.
+    time : str or int, default=None
+        The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
+        With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
+        any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
     verbose : int, default=0
         1 shows progress, 2 shows a line for each candidate.
     random_state : int, default=0
@@ -166,6 +177,7 @@ class SufficientEncoder(GroupEncoder):
     max_rows: int = 100_000
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = "auto"
+    time: Column | None = None
     verbose: int = 0
     random_state: int = 0
 
@@ -176,7 +188,7 @@ class SufficientEncoder(GroupEncoder):
         "max_candidates": [Interval(Integral, 1, None, closed="left"), None],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
         "verbose": ["verbose"],
-        "cv": ["cv_object", StrOptions({"auto"})],
+        "cv": ["cv_object", StrOptions({"auto", ORDERED})],
     }
 
     @property
@@ -202,7 +214,10 @@ class SufficientEncoder(GroupEncoder):
         if inputs.target is not None and inputs.target.kind == "continuous":
             response = inputs.target.columns[0][counts]
             check_squares("target", response, smallest=1 / _LARGEST, largest=_LARGEST)
-        data = make_choice_data(inputs)
+        times = inputs.times
+        if follows_time(self.cv) and not is_ordered(self.cv):
+            times = np.arange(inputs.table.n_rows)  # the position of the rows is their time
+        data = make_choice_data(inputs, times)
         self.layout_, self.covariates_, self.target_type_ = inputs.layout, list(inputs.covariates), data.kind
         self._choose(data, n_groups=len(inputs.factors))
         with without_convergence_warnings():
@@ -269,6 +284,10 @@ class SufficientEncoder(GroupEncoder):
             )
             for name in chosen.candidate
         }
+        if follows_time(self.cv):
+            for component in self.encoders_.values():
+                if component._needs.uses_target:
+                    component.set_params(cv=self.cv, time=self.time)
 
     def _search(self, data: ChoiceData) -> ComponentSearch:
         """The rows that the choice is made on, and their folds."""
@@ -282,26 +301,33 @@ class SufficientEncoder(GroupEncoder):
             codes = np.nan_to_num(data.rows[:, p + largest], nan=-1.0).astype(np.intp)
         rows = whole_levels(codes, self.max_rows, self.random_state)
         data = data.take(rows)
-        cv, n_repeats = self._fold_plan(len(rows))
-        folds = [
-            fold
-            for repeat in range(n_repeats)
-            for fold in split_rows(cv, len(rows), data.y, self.random_state + repeat)
-        ]
         return ComponentSearch(
             data,
-            counted_folds(folds, data.weights),
+            counted_folds(self._folds(data), data.weights),
             self.estimator,
             {"min_frequency": self.min_frequency},
             self.random_state,
         )
 
-    def _fold_plan(self, n_rows: int) -> tuple[Any, int]:
-        """The folds for this many rows, and how many times rows are split."""
+    def _folds(self, data: ChoiceData) -> list[tuple[Codes, Codes]]:
+        """The folds that candidates are compared on."""
+        n_rows, seed = len(data.y), self.random_state
+        n_folds = _MANY_FOLDS if n_rows < CHANCE_ROWS else _FEW_FOLDS
+        if data.times is not None:  # the first block has nothing to learn from
+            folds = (
+                ordered_folds(data.times, n_folds + 1)
+                if is_ordered(self.cv)
+                else split_rows(self.cv, n_rows, data.y, seed, first_rows=True)
+            )
+            return folds[1:]
         if isinstance(self.cv, str):
-            return _MANY_FOLDS if n_rows < CHANCE_ROWS else _FEW_FOLDS, 1
-        times = min(_MOST_REPEATS, -(-CHANCE_ROWS // max(n_rows, 1)))
-        return self.cv, times if isinstance(self.cv, Integral) else 1  # a splitter may not be random
+            return split_rows(n_folds, n_rows, data.y, seed)
+        n_repeats = 1  # a splitter may not be random
+        if isinstance(self.cv, Integral):
+            n_repeats = min(_MOST_REPEATS, -(-CHANCE_ROWS // max(n_rows, 1)))
+        return [
+            fold for repeat in range(n_repeats) for fold in split_rows(self.cv, n_rows, data.y, seed + repeat)
+        ]
 
     def _join(self, groups: Mapping[str, tuple[Levels, Floats]]) -> None:
         """Put the tables of all components next to each other, given the levels and their weights."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from sufrep._models import log_losses, make_learner
+from sufrep._splits import ordered_folds
 from sufrep.encoders._classical import ContrastEncoder
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder
@@ -191,16 +192,27 @@ class ComponentSearch:
             columns = np.column_stack([outside.features, *(part[1] for part in parts)])[:, usable]
             total[test] += self._losses(learner, columns, outside.y)
             n_columns = sum(part[0].shape[1] for part in parts)
-        times = sum(len(test) for _, test in self.folds) / max(len(total), 1)
+        times = sum(len(test) for _, test in self.folds) / max(self._n_judged(), 1)
         return Tried(candidate, total / max(times, 1), n_columns)
 
     def mean(self, losses: Floats) -> float:
         """Weighted mean of losses."""
-        return float(np.average(losses, weights=self.data.weights))
+        return float(np.average(losses, weights=self._weights()))
+
+    def _weights(self) -> Floats | None:
+        """The weights of the rows in the comparison: none of those that no fold tests."""
+        if self.data.times is None or not self._n_judged():
+            return self.data.weights
+        tested = (self._parts() >= 0).astype(np.float64)
+        return tested if self.data.weights is None else tested * self.data.weights
+
+    def _n_judged(self) -> int:
+        """Number of rows that are held out in a fold; in time, the first block never is."""
+        return len(self.data.y) if self.data.times is None else int((self._parts() >= 0).sum())
 
     def gain(self, before: Floats, after: Floats) -> tuple[float, float]:
         """Mean difference of the losses (before − after) and its standard error, paired by row."""
-        weights, gains = self.data.weights, before - after
+        weights, gains = self._weights(), before - after
         mean = np.average(gains, weights=weights)
         total = len(gains) if weights is None else weights.sum()
         return float(mean), float(np.sqrt(np.average((gains - mean) ** 2, weights=weights) / total))
@@ -245,7 +257,8 @@ class ComponentSearch:
 
     def _smallest(self, tried: Sequence[Tried], rows: Mask) -> Tried:
         """The candidate with the smallest loss in some rows, on ties the one with fewer components."""
-        weights = np.ones(len(rows)) if self.data.weights is None else self.data.weights
+        own = self._weights()
+        weights = np.ones(len(rows)) if own is None else own
         return min(tried, key=lambda item: (item.losses[rows] @ weights[rows], len(item.candidate)))
 
     def _parts(self) -> Codes:
@@ -290,6 +303,8 @@ class ComponentSearch:
             self._count_states()
         inside = self.data.take(train)
         encoder = self._for_positions(name).set_params(**parameters).set_output(transform="default")
+        if inside.times is not None and encoder._needs.uses_target:
+            encoder.set_params(cv=ordered_folds(inside.times))
         first = encoder.fit_transform(inside.rows, inside.y, inside.weights)
         return first, encoder.transform(self.data.rows[test])
 
@@ -339,6 +354,8 @@ class ChoiceData:
         The target, or the codes of its classes.
     kind : {"continuous", "binary", "multiclass"}
     weights : ndarray, shape (n,), or None
+    times : ndarray, shape (n,), or None
+        When each row happened, if rows are to learn from earlier ones only.
     """
 
     features: Floats
@@ -347,16 +364,17 @@ class ChoiceData:
     y: Array
     kind: str
     weights: Floats | None
+    times: Array | None = None
 
     def take(self, rows: Codes) -> ChoiceData:
         """Some rows, in the given order."""
-        weights = None if self.weights is None else self.weights[rows]
+        weights, times = (None if part is None else part[rows] for part in (self.weights, self.times))
         return ChoiceData(
-            self.features[rows], self.rows[rows], self.n_covariates, self.y[rows], self.kind, weights
+            self.features[rows], self.rows[rows], self.n_covariates, self.y[rows], self.kind, weights, times
         )
 
 
-def make_choice_data(inputs: Inputs) -> ChoiceData:
+def make_choice_data(inputs: Inputs, times: Array | None = None) -> ChoiceData:
     """All rows as numbers: what the learner sees, what describes the levels, and the levels."""
     table, layout, nothing = inputs.table, inputs.layout, np.empty((inputs.table.n_rows, 0))
     own = [np.asarray(column, dtype=np.float64) for column in inputs.columns]
@@ -376,6 +394,7 @@ def make_choice_data(inputs: Inputs) -> ChoiceData:
         inputs.target.values(),
         inputs.target.kind,
         inputs.weights,
+        times,
     )
 
 

@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import KFold, TimeSeriesSplit, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._accumulate import check_squares
@@ -173,8 +173,14 @@ def check_still_classes(y: Any, known: Sequence[Covariate]) -> None:
         )
 
 
-def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Codes, Codes]]:
-    """Return (train, test) folds whose test parts partition the rows; none for a single row."""
+def split_rows(
+    cv: Any, n_rows: int, y: Any, random_state: int, *, first_rows: bool = False
+) -> list[tuple[Codes, Codes]]:
+    """Return (train, test) folds whose test parts partition the rows; none for a single row.
+
+    scikit-learn's ``TimeSeriesSplit`` tests no row of the first block. It is accepted with ``first_rows``,
+    and that block is then the first fold, without training rows.
+    """
     if n_rows < 2:
         return []
     if cv is None:
@@ -186,6 +192,8 @@ def split_rows(cv: Any, n_rows: int, y: Any, random_state: int) -> list[tuple[Co
     if not folds:
         expected = "a number of folds, a splitter, or a list of (train, test); a generator works only once"
         raise InvalidParameterError("cv", cv, expected)
+    if first_rows and isinstance(cv, TimeSeriesSplit):
+        folds = [(np.empty(0, dtype=np.intp), np.arange(folds[0][1].min())), *folds]
     times, leaking = np.zeros(n_rows, dtype=np.intp), 0
     outside = sum(int(((rows < 0) | (rows >= n_rows)).sum()) for fold in folds for rows in fold)
     for train, test in folds if not outside else ():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +14,7 @@ from sufrep._frames import FrameTable, Lookup, with_missing_level
 from sufrep._sklearn import Interval, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._base import refuse_clashes
 from sufrep.encoders._inputs import position_of, read_table
+from sufrep.encoders._times import DATES, as_date, date_kind, since_1970
 from sufrep.errors import GroupValueError, NotNumericError, TimeZoneError
 from sufrep.representation import level_label
 
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from sufrep.encoders._inputs import Column
 
 _DATE_PARTS = ("days", "month", "weekday")
-_DATES = ("date", "date with zone")
 _IN_WORDS = {"date": "times without a time zone", "date with zone": "times with a time zone"}
-_EPOCH = datetime(1970, 1, 1)
 _SECONDS_A_DAY = 86_400
 
 
@@ -133,7 +131,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         lookups = [
             self._columns_of(table, position)
             for position, kind in enumerate(self.kinds_)
-            if kind in ("text", *_DATES)
+            if kind in ("text", *DATES)
         ]
         found = table.encode(self._passing(), lookups, self._container(table))
         if hasattr(found, "iloc") and not hasattr(self, "feature_names_in_"):
@@ -160,7 +158,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
             factor = table.factorize(position)
         except GroupValueError:  # lists, for instance
             return "dropped", None
-        if kind := _date_kind(table.names[position], factor.levels.tolist()):
+        if kind := date_kind(table.names[position], factor.levels.tolist()):
             return kind, None
         few = len(factor.levels) <= self.max_levels
         if table.kind(position) != "text" or not few or not len(factor.levels):
@@ -171,7 +169,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return [position for position, kind in enumerate(self.kinds_) if kind in ("kept", "numeric")]
 
     def _parts(self, position: int, kind: str) -> Sequence[str]:
-        if kind in _DATES:
+        if kind in DATES:
             return _DATE_PARTS
         levels = self.levels_[position].tolist() if kind == "text" else []
         return ["null" if level is None else level_label(level) for level in levels]
@@ -183,8 +181,8 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         name = table.names[position]
         parts = tuple(f"{name}_{part}" for part in self._parts(position, kind))
         levels = factor.levels.tolist()
-        if kind in _DATES:
-            found = _date_kind(name, levels) if levels else kind
+        if kind in DATES:
+            found = date_kind(name, levels) if levels else kind
             if not found:
                 raise NotNumericError(name, "text that is no date")
             if found != kind:
@@ -206,32 +204,6 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return "polars" if table.library != "pandas" and find_spec("polars") else "pandas"
 
 
-def _date_kind(column: str, levels: Sequence[Any]) -> str | None:
-    """Which kind of dates the levels are, or None if one of them is no date at all."""
-    dates = [as_date(level) for level in levels]
-    if not dates or any(found is None for found in dates):
-        return None
-    zoned = {found.tzinfo is not None for found in dates if found is not None}
-    if len(zoned) > 1:
-        raise TimeZoneError(column, "times with a time zone and others without")
-    return _DATES[zoned.pop()]
-
-
-def as_date(value: Any) -> datetime | None:
-    """A date, a time with its date, or either as ISO text; None for everything else."""
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day)
-    # Text of digits alone may be a zip code or a number.
-    if not isinstance(value, str) or value.isdigit():
-        return None
-    try:
-        return datetime.fromisoformat(value)
-    except ValueError:
-        return None
-
-
 def _date_numbers(value: Any) -> list[float]:
     """Days since 1970, month and weekday.
 
@@ -241,6 +213,5 @@ def _date_numbers(value: Any) -> list[float]:
     found = as_date(value)
     if found is None:
         raise TypeError(f"{value!r} is no date")
-    epoch = _EPOCH if found.tzinfo is None else _EPOCH.replace(tzinfo=UTC)
-    days: float = (found - epoch).total_seconds() / _SECONDS_A_DAY
+    days: float = since_1970(found).total_seconds() / _SECONDS_A_DAY
     return [days, float(found.month), float(found.weekday())]

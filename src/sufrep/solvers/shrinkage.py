@@ -158,12 +158,26 @@ def shrink_with_target(moments: GroupMoments, n_covariates: int, *, jointly: boo
         The vector of a level without rows.
     """
     if jointly:
-        prior = estimate_means_prior(moments)
-        return shrink_means(moments, prior), prior.center
+        return _shrink_jointly(moments, n_covariates)
     values, center = moments.filled_mean(), moments.overall_mean()
     target = moments.select(range(n_covariates, len(moments.covariates)))
     if target.covariates:
         values[:, n_covariates:], center[n_covariates:] = shrink_each(target)
+    return values, center
+
+
+def _shrink_jointly(moments: GroupMoments, n_covariates: int) -> tuple[Floats, Floats]:
+    """Posterior means of all columns together, and their center.
+
+    A class that does not occur has the mean 0. It is left out, or its column would amplify rounding errors:
+    rows before the first one of a class must not learn that it exists (test_a_later_target_changes_nothing).
+    """
+    n_columns = len(moments.covariates)
+    occurs = [j for j in range(n_columns) if j < n_covariates or moments.mean[:, j].any()]
+    own = moments if len(occurs) == n_columns else moments.select(occurs)
+    prior = estimate_means_prior(own)
+    values, center = np.zeros((moments.n_levels, n_columns)), np.zeros(n_columns)
+    values[:, occurs], center[occurs] = shrink_means(own, prior), prior.center
     return values, center
 
 
