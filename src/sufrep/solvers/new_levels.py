@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sufrep.solvers.shrinkage import MeansPrior
 
 _MOST_ROUNDS = 200
-_TOLERANCE = 1e-10
+_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,23 +218,22 @@ def new_shares(
     n_levels : int
     concentration : float
     """
-    shares = np.tile(mixture.prior, (n_levels, 1))
+    order = np.argsort(codes, kind="stable")
     # The part of the joint density that does not depend on the shares is computed once.
-    density = mixture.log_joint(scores, np.ones((len(codes), mixture.n_states)))
+    density = mixture.log_joint(scores[order], np.ones((len(codes), mixture.n_states)))
     density = np.exp(density - density.max(axis=1, keepdims=True))
     count = np.bincount(codes, minlength=n_levels)
-    active = np.arange(n_levels)
+    shares = np.tile(mixture.prior, (n_levels, 1))
+    active = np.flatnonzero(count)  # a level without rows has the prior
     for _ in range(_MOST_ROUNDS):
-        inside = np.isin(codes, active) if len(active) < n_levels else slice(None)
-        own = codes[inside]
-        joint = density[inside] * shares[own]
-        joint /= joint.sum(axis=1, keepdims=True)
-        found = np.column_stack([np.bincount(own, column, minlength=n_levels) for column in joint.T])
-        update = (found + concentration * mixture.prior) / (count + concentration)[:, None]
-        # A level stops when it has converged, so that no other level decides how often it is updated.
-        moved = np.abs(update[active] - shares[active]).max(axis=1)
-        shares[active] = update[active]
-        active = active[moved > _TOLERANCE]
         if not len(active):
             break
+        n_rows, own = count[active], shares[active]
+        joint = density * np.repeat(own, n_rows, axis=0)
+        joint /= joint.sum(axis=1, keepdims=True)
+        found = np.add.reduceat(joint, np.cumsum(n_rows) - n_rows, axis=0)
+        shares[active] = (found + concentration * mixture.prior) / (n_rows + concentration)[:, None]
+        # A level stops when it has converged, so that no other level decides how often it is updated.
+        moving = np.abs(shares[active] - own).max(axis=1) > _TOLERANCE
+        density, active = density[np.repeat(moving, n_rows)], active[moving]
     return shares
