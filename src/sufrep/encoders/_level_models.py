@@ -20,12 +20,14 @@ from sufrep.moments import GroupMoments
 from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
 from sufrep.solvers.regressions import (
     NormalScores,
+    coefficient_errors,
     fit_curve,
     fit_normal_scores,
     group_grams,
     shrink_coefficients,
 )
 from sufrep.solvers.shrinkage import shrink_each
+from sufrep.solvers.standard_errors import separate_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,6 +92,8 @@ class RandomInterceptEncoder(GroupEncoder):
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Their names, if X has any.
+    standard_errors_ : dict of str to ndarray, shape (n_levels, n_columns)
+        Standard errors of the vectors; rare levels that were pooled have one row, the last.
     target_type_ : str
         The kind of target that was found.
 
@@ -123,9 +127,10 @@ class RandomInterceptEncoder(GroupEncoder):
         suffixes = [Suffix(f"intercept{label}") for label in target.suffixes]
         found = self._residual_moments(rows, target)
         shrunken, center = shrink_each(found)
-        values = np.tile(center, (rows.n_levels, 1))
-        values[found.levels.astype(np.intp)] = shrunken
-        return Vectors(values, suffixes, prior=center)
+        values, known = np.tile(center, (rows.n_levels, 1)), found.levels.astype(np.intp)
+        values[known] = shrunken
+        errors = separate_errors(found, known, rows.n_levels)
+        return Vectors(values, suffixes, {"standard_errors_": errors}, prior=center)
 
     def _residual_moments(self, rows: Rows, target: Target) -> GroupMoments:
         """Moments of the residuals by level."""
@@ -197,6 +202,8 @@ class MixedModelEncoder(GroupEncoder):
         Their names, if X has any.
     normal_scores_ : dict of str to NormalScores
         The transformations of the covariates.
+    standard_errors_ : dict of str to ndarray, shape (n_levels, n_columns)
+        Standard errors of the vectors; rare levels that were pooled have one row, the last.
     target_type_ : str
         The kind of target that was found.
 
@@ -247,15 +254,16 @@ class MixedModelEncoder(GroupEncoder):
             )
         ]
         outputs = [Suffix(f"fit{label}") for label in rows.response().suffixes]
-        values, center = _fit_regressions(_with_ones(maps, rows), rows)
-        return Vectors(values, suffixes, {"normal_scores_": maps}, prior=center, outputs=outputs)
+        values, center, errors = _fit_regressions(_with_ones(maps, rows), rows)
+        details = {"normal_scores_": maps, "standard_errors_": errors}
+        return Vectors(values, suffixes, details, prior=center, outputs=outputs)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Fit the regressions of a fold on the normal scores of the whole."""
         if sample.is_empty:
             return super()._represent_fold(sample, whole)
         rows = sample.rows
-        values, center = _fit_regressions(_with_ones(whole.details["normal_scores_"], rows), rows)
+        values, center, _ = _fit_regressions(_with_ones(whole.details["normal_scores_"], rows), rows)
         return Vectors(values, details=whole.details, prior=center)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
@@ -439,9 +447,9 @@ def _with_ones(maps: NormalScores, rows: Rows) -> Floats:
     return np.column_stack([np.ones(len(rows.codes)), _scores(maps, rows)])
 
 
-def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
-    """Coefficients of the levels, those of one target after those of the other, and their centers."""
-    values, centers = [], []
+def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats, Floats]:
+    """Coefficients of the levels, those of one target after those of the other, centers, standard errors."""
+    values, centers, errors = [], [], []
     for y in rows.response().output_columns():
         # In units of a power of two: the solver squares variances, which are squares already.
         power = np.frexp(np.abs(y).max(initial=0.0))[1]
@@ -453,8 +461,9 @@ def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
         # A constant target still needs a positive variance, because sums are divided by it
         # (test_a_class_that_no_other_fold_has_is_predicted_nowhere).
         variance = max(float(np.average(centered**2, weights=rows.weights)), (_ROUNDING * mean) ** 2, 1e-200)
+        grams = group_grams(np.column_stack([scores, centered]), rows.codes, rows.n_levels, rows.weights)
         found = shrink_coefficients(
-            group_grams(np.column_stack([scores, centered]), rows.codes, rows.n_levels, rows.weights),
+            grams,
             center=np.zeros(scores.shape[1]),
             noise=np.full(rows.n_levels, variance),
             variance=variance,
@@ -465,4 +474,5 @@ def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
         origin = np.append(mean, np.zeros(scores.shape[1] - 1))
         values.append(np.ldexp(found.means + origin, power))
         centers.append(np.ldexp(found.center + origin, power))
-    return np.hstack(values), np.concatenate(centers)
+        errors.append(np.ldexp(coefficient_errors(grams, found), power))
+    return np.hstack(values), np.concatenate(centers), np.hstack(errors)
