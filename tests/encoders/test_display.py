@@ -137,7 +137,8 @@ def test_levels_are_drawn_however_many_and_however_long(n_levels, n_covariates):
     rows = shops([f"shop {i}" for i in range(n_levels)], n_covariates)
     chart = MeansEncoder("shop").fit(rows).plot()
     assert png(chart).startswith(b"\x89PNG")
-    assert chart.to_dict()["title"] == f"shop: {n_levels} levels"
+    title = chart.to_dict()["title"]
+    assert title["text"] == f"shop: {n_levels} levels"
 
 
 def test_one_level_of_a_contrast_has_no_vector_and_still_a_picture():

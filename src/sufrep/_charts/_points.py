@@ -40,7 +40,8 @@ _NOTEBOOK_LABELS = 30
 # χ² with two degrees of freedom) and on a line.
 _PLANE_REACH, _LINE_REACH = 2.4477, 1.96
 _CORNERS = 40
-_REGION_NOTE = "Ellipses: 95 % regions of the vectors of labelled levels"
+_REGION_NOTE = "Ellipses: 95 % regions of the labelled levels"
+_INTERVAL_NOTE = "Lines: 95 % intervals of the labelled levels"
 
 _SCATTER_HEIGHT = 400
 # Labels are placed for the widths of the plot on a desktop and on a phone, in pixels.
@@ -106,7 +107,7 @@ def level_map(
 
 def labelled_levels(sizes: Floats) -> Codes:
     """Positions of the levels that `labelled_points` labels, the largest first."""
-    return _largest(sizes)[:_NOTEBOOK_LABELS]
+    return np.asarray(_largest(sizes)[:_NOTEBOOK_LABELS])
 
 
 def labelled_points(
@@ -154,13 +155,16 @@ def labelled_points(
         size=alt.Size("weight:Q", title="rows", scale=alt.Scale(range=[20, 300])),
         tooltip=[alt.Tooltip("label:N", title="level"), alt.Tooltip("weight:Q", title="rows")],
     )
-    layers = [dots, base.mark_text(dy=-9, fontSize=10, limit=90).encode(text="named:N")]
-    heading: Any = title
+    layers, heading = [dots], title
+    place: dict[str, Any] = {"dy": -9}
     if covariances is not None and np.isfinite(covariances).all(axis=(1, 2)).any():
         chosen = labelled_levels(sizes)
         outlines = _outlines([labels[i] for i in chosen], points[chosen], covariances)
         layers.insert(0, _ellipses(alt, outlines, titles))
-        heading = alt.TitleParams(title, subtitle=_REGION_NOTE)
+        flat = not np.nan_to_num(covariances[:, 1, 1]).any()
+        heading = alt.TitleParams(title, subtitle=_INTERVAL_NOTE if flat else _REGION_NOTE)
+        place = {"align": "left", "dx": 12, "dy": -4} if flat else place  # next to the interval, not on one
+    layers.append(base.mark_text(fontSize=10, limit=90, **place).encode(text="named:N"))
     return alt.layer(*layers, data=alt.Data(values=rows)).properties(title=heading, width=520, height=400)
 
 
@@ -241,7 +245,7 @@ def _outlines(labels: Sequence[str], points: Floats, covariances: Floats) -> lis
 def _ellipses(alt: Any, outlines: list[dict[str, Any]], titles: Sequence[str]) -> Any:
     return (
         alt.Chart(alt.Data(values=outlines))
-        .mark_line(color=NEUTRAL, strokeWidth=1, opacity=0.8)
+        .mark_line(color=NEUTRAL, strokeWidth=1, opacity=0.6)
         .encode(
             x=alt.X("x:Q", title=titles[0]),
             y=alt.Y("y:Q", title=titles[1]),

@@ -339,9 +339,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def plot(self, group: str | None = None) -> Any:
         """Draw the levels of a group in the plane, labelled; an Altair chart.
 
-        Vectors with more than two entries are shown by their first two principal components. Around the
-        levels that are labelled, the largest ones, ellipses show where their true vectors are with a
-        probability of 95 %, if the encoder has errors (see ``table``).
+        Vectors with more than two entries are shown by their first two principal components, those with one
+        entry in its order. Around the levels that are labelled, the largest ones, ellipses (or lines) show
+        95 % regions of their vectors, if the encoder has errors (see ``table``).
         """
         name, representation = self._one_group(group)
         return draw_levels(name, representation, vector_errors(self, name))

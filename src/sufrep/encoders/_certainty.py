@@ -1,4 +1,4 @@
-"""How sure the vectors of a fitted encoder are: standard errors, and the levels that are known best and worst.
+"""How sure the vectors of a fitted encoder are: standard errors, and the levels known best and worst.
 
 Errors are computed when they are asked for, from the moments and rules that every encoder keeps, so that
 neither fits nor files grow. ``docs/errors.md`` says what they are.
@@ -37,12 +37,12 @@ class VectorErrors:
 
     Attributes
     ----------
-    parts : list of (int, LevelErrors or None, ndarray of int)
-        For each encoder, the number of columns, their errors (None if they have none), and the position of
-        every level among those, (n_levels,).
+    parts : list of ((int, int), LevelErrors or None, ndarray of int)
+        For each encoder, the numbers of its vectors and columns, their errors (None if they have none), and
+        the vector of every level by its position, (n_levels,): rare levels may share one.
     """
 
-    parts: list[tuple[int, LevelErrors | None, Codes]]
+    parts: list[tuple[tuple[int, int], LevelErrors | None, Codes]]
 
     @property
     def known(self) -> bool:
@@ -54,9 +54,9 @@ class VectorErrors:
 
         NaN where they are not known; errors of different encoders count as uncorrelated.
         """
-        n_columns = sum(size for size, _, _ in self.parts)
+        n_columns = sum(size for (_, size), _, _ in self.parts)
         found, start = np.zeros((len(chosen), n_columns, n_columns)), 0
-        for size, errors, place in self.parts:
+        for (_, size), errors, place in self.parts:
             own = slice(start, start + size)
             found[:, own, own] = np.nan if errors is None else errors.covariances(place[chosen])
             start += size
@@ -64,27 +64,29 @@ class VectorErrors:
 
     def standard_errors(self) -> Floats:
         """Standard errors of all entries, NaN where they are not known; (n_levels, n_columns)."""
-        found = []
-        for size, errors, place in self.parts:
-            n_distinct = int(place.max(initial=-1)) + 1
-            if errors is None:
-                found.append(np.full((len(place), size), np.nan))
-            else:
-                found.append(standard_errors(errors, n_distinct, size)[place])
-        return np.hstack(found) if found else np.empty((0, 0))
+        if not self.parts:  # the column was dropped
+            return np.empty((0, 0))
+        return np.hstack(
+            [
+                np.full((len(place), shape[1]), np.nan)
+                if errors is None
+                else standard_errors(errors, *shape)[place]
+                for shape, errors, place in self.parts
+            ]
+        )
 
 
 def vector_errors(encoder: Any, group: str) -> VectorErrors:
     """Return the errors of the vectors of a group of a fitted encoder."""
     if hasattr(encoder, "encoders_"):
-        parts = [vector_errors(component, group).parts for component in encoder.encoders_.values()]
-        return VectorErrors(sum(parts, []))
+        components = (vector_errors(component, group) for component in encoder.encoders_.values())
+        return VectorErrors([part for errors in components for part in errors.parts])
     vectors, place = encoder._pooled_vectors(group)
     try:
         errors = _errors_of(encoder, vectors)
     except MagnitudeError:  # the squares of these numbers are out of range
         errors = None
-    return VectorErrors([(vectors.values.shape[1], errors, place)])
+    return VectorErrors([(vectors.values.shape, errors, place)])
 
 
 def _errors_of(encoder: Any, vectors: Any) -> LevelErrors | None:
@@ -127,7 +129,7 @@ class Certainty:
 
 
 def find_certainty(encoder: Any, group: str) -> Certainty:
-    """Name the levels with the least and the most certain vectors; none if their errors are equal or unknown."""
+    """Name the levels with the least and the most certain vectors; none if errors are equal or unknown."""
     representation, errors = encoder.representations_[group], vector_errors(encoder, group)
     if not errors.known:
         return Certainty()
@@ -144,7 +146,7 @@ def find_certainty(encoder: Any, group: str) -> Certainty:
 
 
 def relative_errors(representation: Representation, errors: Floats) -> Floats:
-    """Root mean square of errors relative to the spread of each column; NaN if nothing is known; (n_levels,)."""
+    """Root mean square of errors relative to the spread of each column, NaN if unknown; (n_levels,)."""
     values, share = dense_values(representation.values), representation.weight / representation.weight.sum()
     center = share @ values
     spread = np.sqrt(share @ (values - center) ** 2)
@@ -153,4 +155,5 @@ def relative_errors(representation: Representation, errors: Floats) -> Floats:
     square = (errors[:, varies] / spread[varies]) ** 2
     known = np.isfinite(square)
     total, count = np.where(known, square, 0.0).sum(axis=1), known.sum(axis=1)
-    return np.sqrt(np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0))
+    mean = np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0)
+    return np.asarray(np.sqrt(mean))

@@ -38,27 +38,34 @@ def tabulate(
     columns["weight" if "weight" not in columns else "weight_of_level"] = representation.weight
     values = dense_values(representation.values)
     columns |= {name: values[:, j] for j, name in enumerate(representation.columns)}
-    if errors is not None:
-        for name, column in zip(representation.columns, errors.T, strict=True):
-            columns[_free_name(f"{name}_error", columns)] = column
-    return frame_from_columns(columns, library)
+    names = []
+    for name, column in zip(representation.columns, [] if errors is None else errors.T, strict=False):
+        names.append(_free_name(f"{name}_error", columns))
+        columns[names[-1]] = column
+    return frame_from_columns(columns, library, nan_is_null=names)
 
 
 def draw_levels(group: str, representation: Representation, errors: VectorErrors) -> Any:
-    """Draw the levels in the plane of their first two entries or principal components, with their errors."""
+    """Draw the levels in the plane of their first two entries or principal components, with their errors.
+
+    Levels with a single entry are drawn one above the other, in its order: on one line, labels and intervals
+    would cover each other.
+    """
     values, weight = dense_values(representation.values), representation.weight
-    axes, center = np.eye(values.shape[1], 2), np.zeros(values.shape[1])
-    titles = list(representation.columns[:2])
+    axes, titles = np.eye(values.shape[1], 2), list(representation.columns[:2])
+    points = values @ axes
+    if values.shape[1] == 1:
+        points[:, 1], titles = values[:, 0].argsort(kind="stable").argsort() + 1.0, [*titles, "rank"]
     if values.shape[1] > 2:
         axes, titles = principal_axes(values, weight)
-        center = weight @ values / weight.sum()
+        points = (values - weight @ values / weight.sum()) @ axes
     covariances = None
     if errors.known:
         found = errors.covariances(_charts.labelled_levels(weight))
         covariances = axes.T @ found @ axes
     return _charts.labelled_points(
         labels=[level_label(level) for level in representation.levels],
-        points=(values - center) @ axes,
+        points=points,
         sizes=weight,
         titles=(titles + [""] * 2)[:2],
         title=f"{group}: {representation.n_levels} levels",
@@ -73,7 +80,7 @@ def principal_plane(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
 
 
 def principal_axes(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
-    """The axes of the plane in which standardised vectors (n_levels, k) differ most, and their titles; (k, 2)."""
+    """Axes (k, 2) of the plane in which standardised vectors (n_levels, k) differ most, and their titles."""
     share = weight / weight.sum()
     centered = values - share @ values
     spread = np.sqrt(share @ centered**2)

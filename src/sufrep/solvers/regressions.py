@@ -322,7 +322,7 @@ def coefficient_errors(grams: Floats, found: GroupCoefficients) -> Floats:
     center = np.linalg.pinv(precision, rcond=1e-10, hermitian=True)
     towards = covariance / found.spread
     variance = np.diagonal(covariance, axis1=1, axis2=2) + ((towards @ center) * towards).sum(axis=2)
-    return np.sqrt(np.maximum(variance, 0.0))
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _prior_mean(gram: Floats, cross: Floats, covariance: Floats, previous: Floats) -> Floats:

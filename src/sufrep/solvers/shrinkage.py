@@ -129,7 +129,7 @@ class MeansPrior:
         return found
 
     def _marginal(self, observed: Floats) -> Floats:
-        """T + V of the means that are there; a missing mean gets the equation u = 0, apart from the others."""
+        """T + V of the means that are there; a missing one gets the equation u = 0, without the others."""
         present, identity = observed > 0, np.eye(observed.shape[1])
         both = present[:, :, None] & present[:, None, :]
         covariance = np.where(both, self.between + self.noise(observed), (~present)[:, :, None] * identity)

@@ -125,7 +125,7 @@ class MeansErrors:
     matrix : ndarray, shape (m, n_columns), or None
         What they are multiplied by; None if they are the vector.
     unknown : ndarray of bool, shape (p,)
-        Covariates of which no level has two values, so that nothing is known about their spread within levels.
+        Covariates of which no level has two values: nothing is known about their spread within levels.
     """
 
     prior: MeansPrior
@@ -263,41 +263,47 @@ def discriminant_errors(rule: DiscriminantRule, moments: GroupMoments) -> Discri
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharesErrors:
-    """Errors of the shares of hidden states: the inverse of the information of prior and rows.
+    """Errors of the shares of hidden states.
 
-    The information of a row about the shares is ∫ f_l f_m / Σ_k ψ_k f_k, with the density f_l of state l. It is
-    computed from simulated rows of every state, the same for all levels.
+    The shares ψ are the mode of their posterior, under a Dirichlet prior with parameters cπ + 1. If the
+    states of the n rows were known, the posterior would be a Dirichlet distribution with the mean
+    m = ((n + c) ψ + 1) / (n + c + k) and the precision (n + c + k + 1) diag(1/m), and the mean square around
+    the mode would be its covariance plus (m − ψ)(m − ψ)ᵀ. Because states are hidden, a row has less
+    information than diag(1/m): ∫ f_i f_j / Σ_l m_l f_l, with the density f_l of state l. It is computed from
+    simulated rows of every state, the same for all levels.
 
     Attributes
     ----------
     shares : ndarray, shape (n_levels, n_states)
     weight : ndarray, shape (n_levels,)
         Number of rows.
-    prior : ndarray, shape (n_states,)
-        Shares of an average level.
     concentration : float
-        Number of rows that the prior weighs as much as.
+        c, the number of rows that the prior weighs as much as.
     density : ndarray, shape (n, n_states)
         Density of simulated rows in each state, relative to the average over the states.
     """
 
     shares: Floats
     weight: Floats
-    prior: Floats
     concentration: float
     density: Floats
 
     def covariances(self, chosen: Codes) -> Floats:
         """Covariances of the errors; (n_chosen, n_states, n_states)."""
-        shares, k = self.shares[chosen], len(self.prior)
-        information = self.weight[chosen, None, None] * self._information(shares)
-        information += self.concentration * self.prior / shares[:, :, None] ** 2 * np.eye(k)
-        # Shares add up to 1, so their errors add up to 0. Relative to √ψ, the matrix has no huge entries.
-        root = np.sqrt(shares)
+        weight, k = self.weight[chosen], self.shares.shape[1]
+        rows = (weight + self.concentration)[:, None]
+        mean = (rows * self.shares[chosen] + 1) / (rows + k)
+        information = weight[:, None, None] * self._information(mean)
+        information += (self.concentration + k + 1) / mean[:, :, None] * np.eye(k)
+        # Shares add up to 1, so their errors add up to 0. Relative to √m, no entry of the matrix is huge.
+        root = np.sqrt(mean)
         scaled = root[:, :, None] * information * root[:, None, :]
-        away = np.eye(k) - root[:, :, None] * root[:, None, :] / (root**2).sum(axis=1)[:, None, None]
+        away = np.eye(k) - root[:, :, None] * root[:, None, :]
         inverse = np.linalg.pinv(away @ scaled @ away, rcond=1e-12, hermitian=True)
-        return np.asarray(root[:, :, None] * inverse * root[:, None, :])
+        apart = mean - self.shares[chosen]
+        return np.asarray(
+            root[:, :, None] * inverse * root[:, None, :] + apart[:, :, None] * apart[:, None, :]
+        )
 
     def _information(self, shares: Floats) -> Floats:
         """Information of one row of levels with the given shares, (n, k); (n, k, k)."""
@@ -313,7 +319,9 @@ def shares_errors(mixture: Mixture, weight: Floats, concentration: float) -> Sha
     """Errors of the shares of the levels of a mixture, which have the given numbers of rows (n_levels,)."""
     rng, k = np.random.default_rng(0), mixture.n_states
     state = np.repeat(np.arange(k), _ROWS_OF_STATE)
-    noise = rng.multivariate_normal(np.zeros(len(mixture.center)), mixture.covariance, len(state), method="eigh")
+    noise = rng.multivariate_normal(
+        np.zeros(len(mixture.center)), mixture.covariance, len(state), method="eigh"
+    )
     rows = mixture.center + mixture.means[state] + noise
     log = mixture.log_joint(rows, np.ones((len(rows), k)))
     if mixture.experts is not None:
@@ -321,4 +329,4 @@ def shares_errors(mixture: Mixture, weight: Floats, concentration: float) -> Sha
         log = log + mixture.experts.log_density(centered, mixture.experts.sample(centered, state, rng))
     density = np.exp(log - log.max(axis=1, keepdims=True))
     density /= density.mean(axis=1, keepdims=True)
-    return SharesErrors(mixture.shares, weight, mixture.prior, concentration, density)
+    return SharesErrors(mixture.shares, weight, concentration, density)
