@@ -101,20 +101,19 @@ class MeansPrior:
         most = np.maximum(observed[:, :, None], observed[:, None, :])
         return np.asarray(self.within / np.maximum(most, 1e-300))
 
-    def posterior_covariance(self, observed: Floats, weight: Floats, center: Floats) -> Floats:
-        """Covariances of ω − E[ω | data], in units of `scale`; (k, p, p).
+    def posterior_covariance(self, observed: Floats, weight: Floats, errors: PriorErrors) -> Floats:
+        """Covariances of the errors of posterior means, in units of `scale`; (k, p, p).
 
-        The posterior covariance T − T(T + V)⁻¹T, and what the error of m̂ adds, for as far as means are shrunk
-        towards it.
+        The posterior covariance T − T(T + V)⁻¹T, and what it lacks because the prior is estimated: the errors
+        of m̂ and T̂, for as far as means are shrunk.
 
         Parameters
         ----------
         observed : ndarray, shape (k, p)
         weight : ndarray, shape (k,)
-        center : ndarray, shape (p, p)
-            Covariance of m̂, in units of `scale`.
+        errors : PriorErrors
         """
-        found = np.empty((*observed.shape, observed.shape[1]))
+        found, center = np.empty((*observed.shape, observed.shape[1])), errors.center
         partial = has_nulls(observed, weight)
         # On the axes of `signal`, all is diagonal except the error of m̂.
         left = 1 / (weight[~partial, None] * self.signal + 1)
@@ -126,7 +125,12 @@ class MeansPrior:
         gain = np.linalg.inv(self._marginal(count)) * (present[:, :, None] & present[:, None, :])
         left = np.eye(len(self.signal)) - self.between @ gain
         found[partial] = left @ self.between + left @ center @ left.transpose(0, 2, 1)
-        return found
+        return found + self.covariance_from_signal(observed, errors)
+
+    def covariance_from_signal(self, observed: Floats, errors: PriorErrors) -> Floats:
+        """What the error of T̂ adds to `posterior_covariance`; (k, p, p)."""
+        left = 1 / (observed.mean(axis=1)[:, None] * self.signal + 1)
+        return np.asarray(self.back.T @ ((left**2 * errors.signal)[:, :, None] * self.back))
 
     def _marginal(self, observed: Floats) -> Floats:
         """T + V of the means that are there; a missing one gets the equation u = 0, without the others."""
@@ -267,14 +271,43 @@ def within_scale(moments: GroupMoments, overall: Floats | None = None) -> Floats
     return np.where(scale > _ROUNDING_WITHIN * overall, scale, overall)
 
 
-def center_covariance(moments: GroupMoments, prior: MeansPrior) -> Floats:
-    """Covariance of the overall means as estimates of m, in units of the prior's scale; (p, p).
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorErrors:
+    """Sampling errors of the estimates of a prior.
 
-    They vary because levels were drawn, Σ_g (n_g/N)² T, and because rows were, W/N.
+    Attributes
+    ----------
+    center : ndarray, shape (p, p)
+        Covariance of m̂, in units of the prior's scale.
+    signal : ndarray, shape (p,)
+        How much larger than T̂ the variance of the true means has to be taken, along its axes.
+    """
+
+    center: Floats
+    signal: Floats
+
+
+def prior_errors(moments: GroupMoments, prior: MeansPrior) -> PriorErrors:
+    """Errors of what `estimate_means_prior` found in these moments.
+
+    The overall means vary because levels were drawn, Σ_g (n_g/N)² T, and because rows were, W/N.
+
+    T̂ is a weighted sum of squares of deviations, which are normal with the variances n_g τ + 1. An error dT
+    moves posterior means by (1 − B) dT (T + V)⁻¹ (x̄ − m) with B = T(T + V)⁻¹, which has the variances
+    (1 − B_i)² Σ_j Var(dT_ij) / (τ_j + 1/n) along the axes. It counts twice, because the posterior covariance
+    at T̂ is too small by as much again (Prasad and Rao 1990). Here n is that of an average level: with that of
+    each level, errors would grow with the number of rows where T̂ is near 0
+    (test_errors_fall_with_the_number_of_rows_where_levels_do_not_differ).
     """
     total = moments.observed.sum(axis=0)
     share = ratio(moments.observed, np.broadcast_to(total, moments.observed.shape))
-    return np.asarray(share.T @ share * prior.between + prior.noise(total[None])[0] * (total > 0))
+    center = share.T @ share * prior.between + prior.noise(total[None])[0] * (total > 0)
+    rows = moments.observed.mean(axis=1)
+    variance = rows[:, None] * prior.signal + 1
+    size = rows.sum() - rows @ rows / max(float(rows.sum()), 1e-300)
+    change = variance.T @ variance * (1 + np.eye(len(prior.signal)))
+    signal = 2 * change @ (rows.mean() / (rows.mean() * prior.signal + 1))
+    return PriorErrors(np.asarray(center), signal / size**2 if size > 1e-9 else np.zeros_like(signal))
 
 
 def within_freedom(moments: GroupMoments) -> float:

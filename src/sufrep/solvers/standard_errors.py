@@ -15,9 +15,9 @@ import numpy as np
 from sufrep._arrays import blocks
 from sufrep.solvers.new_levels import LinearRule
 from sufrep.solvers.shrinkage import (
-    center_covariance,
     estimate_each_prior,
     estimate_means_prior,
+    prior_errors,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sufrep.moments import GroupMoments
     from sufrep.solvers.mixture import Mixture
     from sufrep.solvers.new_levels import DiscriminantRule
-    from sufrep.solvers.shrinkage import MeansPrior
+    from sufrep.solvers.shrinkage import MeansPrior, PriorErrors
 
 # Numbers in the covariances that are held at a time.
 _MOST_NUMBERS = 1 << 21
@@ -87,8 +87,8 @@ def separate_errors(moments: GroupMoments, codes: Codes, n_levels: int) -> Float
     weight, found = np.zeros(n_levels), np.empty((n_levels, len(moments.covariates)))
     weight[codes] = moments.weight
     for j, prior in enumerate(estimate_each_prior(moments)):
-        center = center_covariance(moments.select([j]), prior)
-        variance = prior.posterior_covariance(weight[:, None], weight, center)[:, 0, 0]
+        errors = prior_errors(moments.select([j]), prior)
+        variance = prior.posterior_covariance(weight[:, None], weight, errors)[:, 0, 0]
         found[:, j] = prior.scale * np.sqrt(variance)
     known = np.maximum(moments.observed - 1, 0.0).sum(axis=0) > 0
     return np.where(known, found, np.nan)
@@ -112,14 +112,16 @@ class MeansErrors:
     prior : MeansPrior
     between : ndarray, shape (p, p)
         T, in the prior's units.
-    center : ndarray, shape (p, p)
-        Covariance of m̂, in the prior's units.
+    errors : PriorErrors
+        Of m̂ and T̂.
     observed : ndarray, shape (n_levels, p)
         Number of rows that have each covariate.
     weight : ndarray, shape (n_levels,)
         Number of rows.
     keep : ndarray, shape (n_levels, p), or None
         b; None if all means are shrunk together.
+    more : ndarray, shape (n_levels, p)
+        Variances that the errors of separate priors add, in the prior's units.
     outputs : ndarray of int, shape (m,)
         Positions of the means that are used.
     matrix : ndarray, shape (m, n_columns), or None
@@ -130,10 +132,11 @@ class MeansErrors:
 
     prior: MeansPrior
     between: Floats
-    center: Floats
+    errors: PriorErrors
     observed: Floats
     weight: Floats
     keep: Floats | None
+    more: Floats
     outputs: Codes
     matrix: Floats | None
     unknown: Mask
@@ -142,11 +145,12 @@ class MeansErrors:
         """Covariances of the errors; (n_chosen, n_columns, n_columns)."""
         observed = self.observed[chosen]
         if self.keep is None:
-            found = self.prior.posterior_covariance(observed, self.weight[chosen], self.center)
+            found = self.prior.posterior_covariance(observed, self.weight[chosen], self.errors)
         else:
             keep = self.keep[chosen]
             found = keep[:, :, None] * self.prior.noise(observed) * keep[:, None, :]
-            found += (1 - keep)[:, :, None] * (self.between + self.center) * (1 - keep)[:, None, :]
+            found += (1 - keep)[:, :, None] * (self.between + self.errors.center) * (1 - keep)[:, None, :]
+            found += self.more[chosen, :, None] * np.eye(keep.shape[1])
         found = found[:, self.outputs[:, None], self.outputs]
         scale, unknown = self.prior.scale[self.outputs], self.unknown[self.outputs]
         if self.matrix is None:
@@ -171,38 +175,37 @@ def means_errors(rule: LinearRule, moments: GroupMoments, n_targets: int) -> Mea
     """
     prior, observed = estimate_means_prior(moments), moments.observed
     p = observed.shape[1] - n_targets
-    between, keep = prior.between, None
+    between, keep, more = prior.between, None, np.zeros_like(observed)
     if not rule.shrink:
         keep = observed / (observed + 1) if rule.one_more_row else (observed > 0).astype(np.float64)
         if n_targets:
-            signal = _target_signal(moments, range(p, p + n_targets))
-            within = np.diag(prior.within)[p:]
-            strength = observed[:, p:] * signal
-            keep[:, p:] = strength / np.maximum(strength + within, 1e-300)
-            between = _with_diagonal(between, np.append(np.diag(between)[:p], signal))
+            variances = np.diag(between).copy()
+            for j in range(p, p + n_targets):
+                # The columns of the target are shrunk one by one (`shrink_with_target`).
+                own = moments.select([j])
+                (alone,) = estimate_each_prior(own)
+                variances[j], strength = alone.between[0, 0], observed[:, j] * alone.signal[0]
+                keep[:, j] = strength / (strength + 1)
+                more[:, j] = alone.covariance_from_signal(own.observed, prior_errors(own, alone))[:, 0, 0]
+            between = _with_variances(between, variances)
     return MeansErrors(
         prior,
         between,
-        center_covariance(moments, prior),
+        prior_errors(moments, prior),
         observed,
         moments.weight,
         keep,
+        more,
         rule.outputs,
         rule.matrix,
         np.maximum(observed - 1, 0.0).sum(axis=0) <= 0,
     )
 
 
-def _target_signal(moments: GroupMoments, positions: range) -> Floats:
-    """T of each column of the target alone, by which its means were shrunk; in units of its scale; (q,)."""
-    priors = estimate_each_prior(moments.select(positions))
-    return np.array([prior.between[0, 0] for prior in priors])
-
-
-def _with_diagonal(covariance: Floats, diagonal: Floats) -> Floats:
-    """The same correlations with other variances; (p, p)."""
+def _with_variances(covariance: Floats, variances: Floats) -> Floats:
+    """The same correlations with other variances, (p,); (p, p)."""
     old = np.diag(covariance)
-    change = np.sqrt(np.divide(diagonal, old, out=np.ones_like(old), where=old > 0))
+    change = np.sqrt(np.divide(variances, old, out=np.ones_like(old), where=old > 0))
     return np.asarray(covariance * np.outer(change, change))
 
 
