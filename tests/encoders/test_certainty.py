@@ -165,7 +165,7 @@ def test_levels_that_are_pooled_share_their_error(name):
 
 
 def test_groups_have_errors_of_their_own():
-    X, y = sample()
+    X, _ = sample()
     X["h"] = np.where(np.arange(len(X)) % 3 == 0, "p", "q")
     both = MeansEncoder(["g", "h"]).fit(X)
     for group in ("g", "h"):

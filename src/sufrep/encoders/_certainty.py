@@ -135,8 +135,8 @@ def find_certainty(encoder: Any, group: str) -> Certainty:
         return Certainty()
     relative = relative_errors(representation, errors.standard_errors())
     known = np.flatnonzero(np.isfinite(relative))
-    # Nine digits: the last ones depend on the order of sums, and must not decide which level is named.
-    rounded = np.array([float(f"{value:.8e}") for value in relative[known]])
+    # In single precision: the last digits depend on the order of sums, and must not decide who is named.
+    rounded = relative[known].astype(np.float32)
     if not len(known) or rounded.min() == rounded.max():
         return Certainty()
     order = known[np.argsort(rounded, kind="stable")]

@@ -114,13 +114,15 @@ class MeansErrors:
         T, in the prior's units.
     errors : PriorErrors
         Of m̂ and T̂.
-    observed : ndarray, shape (n_levels, p)
+    kind : ndarray of int, shape (n_levels,)
+        Levels with the same numbers of rows have the same errors, and are of one kind.
+    observed : ndarray, shape (n_kinds, p)
         Number of rows that have each covariate.
-    weight : ndarray, shape (n_levels,)
+    weight : ndarray, shape (n_kinds,)
         Number of rows.
-    keep : ndarray, shape (n_levels, p), or None
+    keep : ndarray, shape (n_kinds, p), or None
         b; None if all means are shrunk together.
-    more : ndarray, shape (n_levels, p)
+    more : ndarray, shape (n_kinds, p)
         Variances that the errors of separate priors add, in the prior's units.
     outputs : ndarray of int, shape (m,)
         Positions of the means that are used.
@@ -133,6 +135,7 @@ class MeansErrors:
     prior: MeansPrior
     between: Floats
     errors: PriorErrors
+    kind: Codes
     observed: Floats
     weight: Floats
     keep: Floats | None
@@ -143,6 +146,13 @@ class MeansErrors:
 
     def covariances(self, chosen: Codes) -> Floats:
         """Covariances of the errors; (n_chosen, n_columns, n_columns)."""
+        kinds, place = np.unique(self.kind[chosen], return_inverse=True)
+        size = max(1, _MOST_NUMBERS // self.observed.shape[1] ** 2)
+        found = [self._of_kinds(kinds[part]) for part in blocks(len(kinds), size)]
+        return np.concatenate(found)[place] if found else self._of_kinds(kinds)
+
+    def _of_kinds(self, chosen: Codes) -> Floats:
+        """Covariances of the errors of levels of some kinds; (n_chosen, n_columns, n_columns)."""
         observed = self.observed[chosen]
         if self.keep is None:
             found = self.prior.posterior_covariance(observed, self.weight[chosen], self.errors)
@@ -173,7 +183,8 @@ def means_errors(rule: LinearRule, moments: GroupMoments, n_targets: int) -> Mea
     n_targets : int
         Number of columns of the target, which are the last ones.
     """
-    prior, observed = estimate_means_prior(moments), moments.observed
+    prior, (first, kind) = estimate_means_prior(moments), _kinds(moments)
+    observed = moments.observed[first]
     p = observed.shape[1] - n_targets
     between, keep, more = prior.between, None, np.zeros_like(observed)
     if not rule.shrink:
@@ -186,20 +197,30 @@ def means_errors(rule: LinearRule, moments: GroupMoments, n_targets: int) -> Mea
                 (alone,) = estimate_each_prior(own)
                 variances[j], strength = alone.between[0, 0], observed[:, j] * alone.signal[0]
                 keep[:, j] = strength / (strength + 1)
-                more[:, j] = alone.covariance_from_signal(own.observed, prior_errors(own, alone))[:, 0, 0]
+                more[:, j] = alone.covariance_from_signal(observed[:, [j]], prior_errors(own, alone))[:, 0, 0]
             between = _with_variances(between, variances)
     return MeansErrors(
         prior,
         between,
         prior_errors(moments, prior),
+        kind,
         observed,
-        moments.weight,
+        moments.weight[first],
         keep,
         more,
         rule.outputs,
         rule.matrix,
         np.maximum(observed - 1, 0.0).sum(axis=0) <= 0,
     )
+
+
+def _kinds(moments: GroupMoments) -> tuple[Codes, Codes]:
+    """A level of each kind, and the kind of every level: those of one kind have the same numbers of rows."""
+    some_null = (moments.observed != moments.weight[:, None]).any(axis=0)
+    rows = np.column_stack([moments.weight, moments.observed[:, some_null]])
+    distinct = rows[:, 0] if rows.shape[1] == 1 else rows
+    _, first, kind = np.unique(distinct, axis=0, return_index=True, return_inverse=True)
+    return first, kind.reshape(-1)
 
 
 def _with_variances(covariance: Floats, variances: Floats) -> Floats:
@@ -238,7 +259,7 @@ class DiscriminantErrors:
         return np.asarray((1 - 2 / n_levels) * self._not_centered(chosen) + self.average / n_levels)
 
     def _not_centered(self, chosen: Codes) -> Floats:
-        rule, weight = self.rule, self.means.weight[chosen]
+        rule, weight = self.rule, self.means.weight[self.means.kind[chosen]]
         precision = rule.precision / np.outer(rule.scale, rule.scale)
         # Derivatives of the intercept and of the slopes by the means.
         change = np.empty((len(chosen), len(precision), len(precision) + 1))
