@@ -178,7 +178,7 @@ CASES: dict[str, tuple[Any, Callable[[np.random.Generator, int], Sample], Callab
     "low rank, target": (LowRankEncoder("g", n_components=2, use_target=True), means_sample, projected),
     "sparse low rank": (SparseLowRankEncoder("g", n_components=2), means_sample, projected),
     "multinomial logit, closed form": (MNLEncoder("g", solver="lda"), logit_sample, same),
-    "multinomial logit": (MNLEncoder("g", penalty=0.01), logit_sample, same),
+    "multinomial logit": (MNLEncoder("g"), logit_sample, same),
     "hidden states": (LatentStateEncoder("g", n_states=N_STATES), states_sample, matched),
     "hidden states, nearly pure levels": (
         LatentStateEncoder("g", n_states=N_STATES),
