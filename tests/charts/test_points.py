@@ -115,6 +115,37 @@ def test_a_notebook_plot_labels_the_thirty_largest():
     assert labelled == [f"level {i}" for i in range(49, 19, -1)]
 
 
+def test_labelled_levels_have_ellipses_of_95_percent():
+    covariance = np.array([[4.0, 1.0], [1.0, 0.5]])
+    spec = notebook_plot(3, covariances=np.array([covariance, np.full((2, 2), np.nan), covariance / 4]))
+    outlines = spec["layer"][0]
+    assert spec["title"] == {"text": "levels", "subtitle": "Ellipses: 95 % regions of the labelled levels"}
+    rows = outlines["data"]["values"]
+    assert {row["label"] for row in rows} == {"level 2", "level 0"}  # the largest first; one is not known
+    centre = {row["label"]: (row["x"], row["y"]) for row in values_of(spec)}["level 2"]
+    edge = np.array([[row["x"], row["y"]] for row in rows if row["label"] == "level 2"]) - centre
+    distance = np.einsum("ni,ij,nj->n", edge, np.linalg.inv(covariance), edge)
+    np.testing.assert_allclose(distance, 5.9915, rtol=1e-4)  # the 95 % quantile of χ² with 2 d.f.
+    np.testing.assert_allclose(edge[0], edge[-1], atol=1e-9)  # closed
+    assert outlines["encoding"]["order"]["field"] == "corner"
+
+
+def test_in_one_dimension_ellipses_are_intervals():
+    covariances = np.zeros((2, 2, 2))
+    covariances[:, 0, 0] = 0.25
+    spec = notebook_plot(2, points=np.array([[1.0, 1.0], [3.0, 2.0]]), covariances=covariances)
+    assert spec["title"]["subtitle"] == "Lines: 95 % intervals of the labelled levels"
+    x = [row["x"] for row in spec["layer"][0]["data"]["values"] if row["label"] == "level 0"]
+    assert (min(x), max(x)) == pytest.approx((1 - 0.98, 1 + 0.98), abs=0.01)
+    assert {row["y"] for row in spec["layer"][0]["data"]["values"]} == {1.0, 2.0}
+
+
+def test_without_any_known_error_there_are_no_ellipses():
+    plain, unknown = notebook_plot(3), notebook_plot(3, covariances=np.full((3, 2, 2), np.nan))
+    assert len(plain["layer"]) == len(unknown["layer"]) == 2
+    assert unknown["title"] == "levels"
+
+
 def test_every_dot_of_a_scatter_keeps_its_data():
     expected = {"name": "a", "series": "forest", "x": 1.0, "y": 0.1, "wide": "right", "narrow": "right"}
     assert values_of(scatter(("a", 1.0, 0.1))) == [expected]

@@ -33,6 +33,11 @@ def test_an_encoder_is_described_in_text(sufrep, tmp_path):
         "  01      2     1.5            1\n"
         "  02      1     6              2\n"
         "  (null)  1     8              2\n"
+        "\n"
+        "zip: how certain the vectors are (standard error / standard deviation over the rows)\n"
+        "  zip     rows  relative error\n"
+        "  (null)  1     0.18            least certain\n"
+        "  01      2     0.12            most certain\n"
     )
 
 
@@ -44,7 +49,38 @@ def test_the_same_as_json(sufrep, tmp_path):
     assert described["columns_needed"] == ["zip", "sqft", "rooms"]
     assert described["columns_made"] == ["zip_mean_sqft"]
     assert described["parameters"] == {"group": "zip", "covariates": ["sqft"]}
-    assert described["groups"][0]["first_levels"][2] == {"level": None, "rows": 1, "values": [8]}
+    group = described["groups"][0]
+    assert group["first_levels"][2] == {"level": None, "rows": 1, "values": [8]}
+    (least,), (most,) = group["least_certain"], group["most_certain"]
+    assert least == {
+        "level": None,
+        "rows": 1,
+        "relative_error": pytest.approx(0.5**0.5 / 8.0625**0.5, rel=1e-5),
+    }
+    assert most == {"level": "01", "rows": 2, "relative_error": pytest.approx(0.5 / 8.0625**0.5, rel=1e-5)}
+
+
+@pytest.mark.parametrize("method", ["one_hot", "permutation"])
+def test_vectors_without_errors_are_not_said_to_be_certain(sufrep, tmp_path, method):
+    make_encoder(method, "zip").fit(FRAME).save(tmp_path / "zip.sufrep")
+    assert "certain" not in sufrep(f"describe {tmp_path}/zip.sufrep").out
+    described = json.loads(sufrep(f"describe {tmp_path}/zip.sufrep --json").out)
+    assert described["groups"][0]["least_certain"] == described["groups"][0]["most_certain"] == []
+
+
+def test_every_group_has_its_most_certain_levels(sufrep, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {
+            "g": rng.choice(list("aabbbbbcdddddddddd"), 200),
+            "h": [1] * 150 + [2] * 50,
+            "x": rng.normal(size=200),
+        }
+    )
+    MeansEncoder(["g", "h"]).fit(frame).save(tmp_path / "g.sufrep")
+    groups = json.loads(sufrep(f"describe {tmp_path}/g.sufrep --json").out)["groups"]
+    named = [[entry["level"] for entry in group["most_certain"]] for group in groups]
+    assert named == [["d", "b"], [1]]
 
 
 def test_the_choice_of_a_sufficient_encoder_is_described(sufrep, tmp_path):

@@ -24,6 +24,7 @@ from sufrep import LatentStateEncoder, LocalEffectEncoder, MeansEncoder, MixedMo
 from sufrep.cli._describe import _lines, description
 from sufrep.encoders import _persistence
 from sufrep.encoders._archive import DEEPEST, _Index, archive_of, json_of, read_archive
+from sufrep.encoders._persistence import load_certainty
 from sufrep.errors import EncoderFileError, NotSavableError, SufrepError
 
 N_LEVELS = 40  # more than a manifest lists one by one
@@ -606,7 +607,7 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
                 assert new.shape == (len(rows), len(loaded.get_feature_names_out()))
             except SufrepError:
                 pass
-            described = json.loads(json.dumps(description(loaded), allow_nan=False))
+            described = json.loads(json.dumps(description(loaded, load_certainty(path)), allow_nan=False))
             assert all(isinstance(line, str) for line in _lines(described))
             loaded.save(path)
             sufrep.load(path)

@@ -18,7 +18,8 @@ from sklearn.linear_model import Ridge
 from sufrep import ContrastEncoder, MeansEncoder, errors, make_encoder
 from sufrep._charts import _altair
 from sufrep.encoders import METHODS
-from sufrep.encoders._display import principal_plane
+from sufrep.encoders._certainty import vector_errors
+from sufrep.encoders._display import principal_axes, principal_plane
 
 LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.Table}
 
@@ -137,7 +138,7 @@ def test_levels_are_drawn_however_many_and_however_long(n_levels, n_covariates):
     rows = shops([f"shop {i}" for i in range(n_levels)], n_covariates)
     chart = MeansEncoder("shop").fit(rows).plot()
     assert png(chart).startswith(b"\x89PNG")
-    assert chart.to_dict()["title"] == f"shop: {n_levels} levels"
+    assert chart.to_dict()["title"]["text"] == f"shop: {n_levels} levels"
 
 
 def test_one_level_of_a_contrast_has_no_vector_and_still_a_picture():
@@ -160,6 +161,35 @@ def test_short_vectors_are_drawn_as_they_are():
     ]
     assert chart["layer"][0]["encoding"]["x"]["title"] == "shop_mean_x"
     assert chart["layer"][0]["encoding"]["y"]["title"] == "shop_mean_z"
+
+
+def test_levels_with_one_entry_are_drawn_in_its_order():
+    rows = pd.DataFrame({"shop": list("aabbcc"), "x": [5.0, 6.0, 1.0, 2.0, 8.0, 9.0]})
+    chart = MeansEncoder("shop").fit(rows).plot().to_dict()
+    places = {row["label"]: (row["x"], row["y"]) for row in chart["data"]["values"]}
+    assert places == {"a": (5.5, 2.0), "b": (1.5, 1.0), "c": (8.5, 3.0)}
+    assert chart["layer"][1]["encoding"]["y"]["title"] == "rank"
+
+
+@pytest.mark.parametrize("n_covariates", [2, 5])
+def test_ellipses_are_the_errors_in_the_plane_that_is_shown(n_covariates):
+    rows = shops([f"shop {i}" for i in range(6)], n_covariates, n_rows=90)
+    encoder = MeansEncoder("shop").fit(rows)
+    chart = encoder.plot().to_dict()
+    outlines = chart["layer"][0]["data"]["values"]
+    edge = np.array([[row["x"], row["y"]] for row in outlines if row["label"] == "shop 3"])[:-1]
+    table = encoder.representations_["shop"]
+    axes = np.eye(2) if n_covariates == 2 else principal_axes(table.values, table.weight)[0]
+    covariance = axes.T @ vector_errors(encoder, "shop").covariances(np.array([3]))[0] @ axes
+    spread = edge - edge.mean(axis=0)
+    # Points on an ellipse, evenly spaced in the angle, have half its squared radius as their variance.
+    np.testing.assert_allclose(spread.T @ spread / len(edge), 5.9915 / 2 * covariance, rtol=1e-3)
+
+
+def test_encoders_without_errors_are_drawn_without_ellipses():
+    chart = make_encoder("helmert", "shop").fit(shops(list("abcd"))).plot().to_dict()
+    assert len(chart["layer"]) == 2
+    assert chart["title"] == "shop: 4 levels"
 
 
 def test_long_vectors_are_drawn_by_their_principal_components():

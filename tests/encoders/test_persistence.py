@@ -41,7 +41,8 @@ from sufrep import (
 )
 from sufrep.encoders import METHODS, GroupEncoder
 from sufrep.encoders._archive import _Index, json_of
-from sufrep.encoders._persistence import load_encoder, load_steps, save_steps
+from sufrep.encoders._certainty import find_certainty
+from sufrep.encoders._persistence import load_certainty, load_encoder, load_steps, save_steps
 from sufrep.encoders._sufficient_search import COMPONENTS
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 
@@ -535,6 +536,56 @@ def test_steps_that_make_no_sense_are_refused(entry, value, saved):
     change_manifest(saved, lambda manifest: set_entry(entry, value)(manifest["steps"][0]))
     with pytest.raises(EncoderFileError, match="Hint: "):
         sufrep.load(saved)
+
+
+@pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
+def test_the_least_and_the_most_certain_levels_come_back(levels, file):
+    rows = rows_of(levels).iloc[1:]  # one level has a row less
+    encoder = MeansEncoder("g").fit(rows)
+    encoder.save(file)
+    expected = find_certainty(encoder, "g")
+    assert len(expected.least) == len(levels) // 2
+    found = load_certainty(file)
+    assert list(found) == ["g"]
+    assert same(found["g"], expected)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *([], 3, "text", {"a": 1}, {"$dict": [["h", None]]}, {"$dict": [["g", 1]]}),
+        {"$dict": [["g", {"$record": ["Certainty", {"least": 3, "most": []}]}]]},
+        {"$dict": [["g", {"$record": ["Certainty", {"least": [["no level", 0.5]], "most": []}]}]]},
+        {"$dict": [["g", {"$record": ["Certainty", {"least": [["a", "text"]], "most": []}]}]]},
+        {"$dict": [["g", {"$record": ["Certainty", {"least": [["a", -0.5]], "most": []}]}]]},
+        {"$dict": [["g", {"$record": ["Certainty", {"least": [["a", {"$float": "nan"}]], "most": []}]}]]},
+        {"$dict": [["g", {"$record": ["Certainty", {"least": [[{"$array": 0}, 0.5]], "most": []}]}]]},
+        {"$dict": [["g", {"$record": ["Certainty", {"least": [[{"$encoder": {}}, 0.5]], "most": []}]}]]},
+    ],
+    ids=repr,
+)
+def test_a_certainty_that_makes_no_sense_is_refused(value, file):
+    MeansEncoder("g").fit(rows_of(["a", "b"])).save(file)
+    change_manifest(file, set_entry("certainty", value))
+    with pytest.raises(EncoderFileError, match="its contents do not fit together"):
+        sufrep.load(file)
+
+
+def test_a_file_that_says_nothing_about_certainty_is_read(file):
+    MeansEncoder("g").fit(rows_of(["a", "b"])).save(file)
+    change_manifest(file, lambda manifest: manifest.pop("certainty"))
+    sufrep.load(file)
+    assert load_certainty(file) == {}
+
+
+@pytest.mark.parametrize("errors", [np.zeros((2, 1)), np.zeros((3, 2)), np.zeros((3, 1), dtype=int)])
+def test_standard_errors_of_other_vectors_are_refused(errors, file):
+    rows = rows_of(["a", "b", "c"])
+    encoder = make_encoder("random_intercept", "g").fit(rows, target_of(rows))
+    encoder.standard_errors_["g"] = errors
+    encoder.save(file)
+    with pytest.raises(EncoderFileError, match="errors of other vectors"):
+        sufrep.load(file)
 
 
 def test_an_array_that_is_not_what_was_saved_is_refused(saved):

@@ -9,7 +9,14 @@ from __future__ import annotations
 from sufrep._charts._altair import load_altair, require_renderer, write_chart
 from sufrep._charts._bars import grouped_bars, size_bars, spectrum_bars
 from sufrep._charts._effects import group_shares, love_plot, propensity_bars
-from sufrep._charts._points import MAX_LEVELS, ZOOM_HINT, labelled_points, labelled_scatter, level_map
+from sufrep._charts._points import (
+    MAX_LEVELS,
+    ZOOM_HINT,
+    labelled_levels,
+    labelled_points,
+    labelled_scatter,
+    level_map,
+)
 from sufrep._charts._rankings import dot_panels, interval_dots, paired_dots
 
 __all__ = [
@@ -19,6 +26,7 @@ __all__ = [
     "group_shares",
     "grouped_bars",
     "interval_dots",
+    "labelled_levels",
     "labelled_points",
     "labelled_scatter",
     "level_map",

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._charts._altair import load_altair, reference_rule, series_colour, tick_format, tooltips
+from sufrep._charts._altair import NEUTRAL, load_altair, reference_rule, series_colour, tick_format, tooltips
 from sufrep._charts._label_placement import GAP, label_sides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sufrep._arrays import Floats
+    from sufrep._arrays import Codes, Floats
 
 # More points make the page heavy and its search slow; only the largest are drawn.
 MAX_LEVELS = 5_000
@@ -36,6 +36,12 @@ _ZOOM = "wheel![event.ctrlKey || event.metaKey]"
 _PAN = "[pointerdown[event.pointerType != 'touch'], window:pointerup] > window:pointermove!"
 
 _NOTEBOOK_LABELS = 30
+# Standard errors from the middle of a 95 % region to its edge, in a plane (the root of the 95 % quantile of
+# χ² with two degrees of freedom) and on a line.
+_PLANE_REACH, _LINE_REACH = 2.4477, 1.96
+_CORNERS = 40
+_REGION_NOTE = "Ellipses: 95 % regions of the labelled levels"
+_INTERVAL_NOTE = "Lines: 95 % intervals of the labelled levels"
 
 _SCATTER_HEIGHT = 400
 # Labels are placed for the widths of the plot on a desktop and on a phone, in pixels.
@@ -99,8 +105,19 @@ def level_map(
     )
 
 
+def labelled_levels(sizes: Floats) -> Codes:
+    """Positions of the levels that `labelled_points` labels, the largest first."""
+    return np.asarray(_largest(sizes)[:_NOTEBOOK_LABELS])
+
+
 def labelled_points(
-    *, labels: Sequence[str], points: Floats, sizes: Floats, titles: Sequence[str], title: str
+    *,
+    labels: Sequence[str],
+    points: Floats,
+    sizes: Floats,
+    titles: Sequence[str],
+    title: str,
+    covariances: Floats | None = None,
 ) -> Any:
     """Levels as points in a plane, for a notebook: the largest are labelled, all have a tooltip.
 
@@ -112,6 +129,8 @@ def labelled_points(
     titles : sequence of 2 str
         Titles of the axes.
     title : str
+    covariances : ndarray, shape (n_labelled, 2, 2), optional
+        Covariance of the error of each of `labelled_levels`, drawn as an ellipse; NaN for none.
 
     Returns
     -------
@@ -128,7 +147,7 @@ def labelled_points(
         }
         for rank, i in enumerate(_largest(sizes).tolist())
     ]
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart().encode(
         x=alt.X("x:Q", title=titles[0], scale=alt.Scale(zero=False, padding=12)),
         y=alt.Y("y:Q", title=titles[1], scale=alt.Scale(zero=False, padding=12)),
     )
@@ -136,8 +155,17 @@ def labelled_points(
         size=alt.Size("weight:Q", title="rows", scale=alt.Scale(range=[20, 300])),
         tooltip=[alt.Tooltip("label:N", title="level"), alt.Tooltip("weight:Q", title="rows")],
     )
-    text = base.mark_text(dy=-9, fontSize=10, limit=90).encode(text="named:N")
-    return (dots + text).properties(title=title, width=520, height=400)
+    layers, heading = [dots], title
+    place: dict[str, Any] = {"dy": -9}
+    if covariances is not None and np.isfinite(covariances).all(axis=(1, 2)).any():
+        chosen = labelled_levels(sizes)
+        outlines = _outlines([labels[i] for i in chosen], points[chosen], covariances)
+        layers.insert(0, _ellipses(alt, outlines, titles))
+        flat = not np.nan_to_num(covariances[:, 1, 1]).any()
+        heading = alt.TitleParams(title, subtitle=_INTERVAL_NOTE if flat else _REGION_NOTE)
+        place = {"align": "left", "dx": 12, "dy": -4} if flat else place  # next to the interval, not on one
+    layers.append(base.mark_text(fontSize=10, limit=90, **place).encode(text="named:N"))
+    return alt.layer(*layers, data=alt.Data(values=rows)).properties(title=heading, width=520, height=400)
 
 
 def labelled_scatter(
@@ -193,6 +221,39 @@ def labelled_scatter(
 def _largest(sizes: Floats) -> Any:
     """Indices of the points to draw, the largest first."""
     return np.argsort(-sizes, kind="stable")[:MAX_LEVELS]
+
+
+def _outlines(labels: Sequence[str], points: Floats, covariances: Floats) -> list[dict[str, Any]]:
+    """Points on the edges of the 95 % regions around (n, 2) points; in one dimension they are intervals."""
+    angle = np.linspace(0, 2 * np.pi, _CORNERS + 1)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    rows = []
+    for i, label in enumerate(labels):
+        if not np.isfinite(covariances[i]).all():
+            continue
+        values, vectors = np.linalg.eigh(covariances[i])
+        spread = np.sqrt(np.maximum(values, 0.0))
+        reach = _PLANE_REACH if spread.min() > 1e-9 * spread.max() else _LINE_REACH
+        edge = points[i] + reach * (circle * spread) @ vectors.T
+        rows += [
+            {"label": label, "x": float(x), "y": float(y), "corner": corner}
+            for corner, (x, y) in enumerate(edge)
+        ]
+    return rows
+
+
+def _ellipses(alt: Any, outlines: list[dict[str, Any]], titles: Sequence[str]) -> Any:
+    return (
+        alt.Chart(alt.Data(values=outlines))
+        .mark_line(color=NEUTRAL, strokeWidth=1, opacity=0.6)
+        .encode(
+            x=alt.X("x:Q", title=titles[0]),
+            y=alt.Y("y:Q", title=titles[1]),
+            detail="label:N",
+            order="corner:Q",
+            tooltip=[alt.Tooltip("label:N", title="95 % region of level")],
+        )
+    )
 
 
 def _map_rows(

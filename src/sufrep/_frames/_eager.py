@@ -329,7 +329,9 @@ def _runs(positions: Sequence[int]) -> list[slice]:
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
-def frame_from_columns(columns: Mapping[str, Any], library: str | None) -> Any:
+def frame_from_columns(
+    columns: Mapping[str, Any], library: str | None, nan_is_null: Sequence[str] = ()
+) -> Any:
     """Build a native frame.
 
     Parameters
@@ -337,13 +339,16 @@ def frame_from_columns(columns: Mapping[str, Any], library: str | None) -> Any:
     columns : mapping of str to sequence
     library : {"pandas", "polars", "pyarrow"} or None
         None takes the first of them that is installed.
+    nan_is_null : sequence of str
+        Columns of floats whose NaN becomes null, where the library distinguishes the two.
     """
     if library not in (None, *_LIBRARIES):
         raise UnknownLibraryError(str(library), _LIBRARIES)
     libraries: Sequence[Any] = _LIBRARIES if library is None else (library,)
     for name in libraries:
         try:
-            return nw.from_dict(dict(columns), backend=name).to_native()
+            frame = nw.from_dict(dict(columns), backend=name)
+            return frame.with_columns(nw.col(column).fill_nan(None) for column in nan_is_null).to_native()
         except ModuleNotFoundError:
             continue
     if library is None:

@@ -13,9 +13,10 @@ from sufrep.cli._encode import EncoderArgument, read_encoder
 from sufrep.errors import listed, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sufrep.encoders._base import GroupEncoder
+    from sufrep.encoders._certainty import Certainty
     from sufrep.representation import Representation
 
 # Levels and columns of a group that are printed.
@@ -32,14 +33,16 @@ def describe(
 
     Example: sufrep describe zip.sufrep
     """
-    fitted = read_encoder(encoder)
+    from sufrep.encoders._persistence import load_certainty
+
+    described = description(read_encoder(encoder), load_certainty(encoder))
     if as_json:
-        print_json(description(fitted), indent=2)
+        print_json(described, indent=2)
     else:
-        print_result("\n".join(map(_one_line, _lines(description(fitted)))))
+        print_result("\n".join(map(_one_line, _lines(described))))
 
 
-def description(encoder: GroupEncoder) -> dict[str, Any]:
+def description(encoder: GroupEncoder, certainty: Mapping[str, Certainty]) -> dict[str, Any]:
     """The description, in types that JSON has."""
     from sufrep.encoders._registry import method_of
 
@@ -48,7 +51,9 @@ def description(encoder: GroupEncoder) -> dict[str, Any]:
     described = {
         "encoder": type(encoder).__name__,
         "method": method_of(encoder),
-        "groups": [_group(name, table) for name, table in encoder.representations_.items()],
+        "groups": [
+            _group(name, table, certainty.get(name)) for name, table in encoder.representations_.items()
+        ],
         # The target, too, may describe the levels; it has no position.
         "covariates": [
             covariate.name(layout.names)
@@ -76,7 +81,7 @@ def description(encoder: GroupEncoder) -> dict[str, Any]:
     return described
 
 
-def _group(name: str, table: Representation) -> dict[str, Any]:
+def _group(name: str, table: Representation, certainty: Certainty | None) -> dict[str, Any]:
     values: Any = table.values[:_LEVELS]
     values = values.toarray() if hasattr(values, "toarray") else values
     return {
@@ -92,7 +97,18 @@ def _group(name: str, table: Representation) -> dict[str, Any]:
             }
             for level, weight, vector in zip(table.levels, table.weight, values, strict=False)
         ],
+        "least_certain": [] if certainty is None else _with_rows(table, certainty.least),
+        "most_certain": [] if certainty is None else _with_rows(table, certainty.most),
     }
+
+
+def _with_rows(table: Representation, pairs: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
+    """Levels and their relative errors, with their numbers of rows."""
+    rows = table.weight[table.positions([level for level, _ in pairs])]
+    return [
+        {"level": _plain(level), "rows": _plain(float(weight)), "relative_error": error}
+        for (level, error), weight in zip(pairs, rows, strict=True)
+    ]
 
 
 def _plain(value: Any) -> Any:
@@ -136,6 +152,8 @@ def _lines(described: dict[str, Any]) -> list[str]:
         lines += ["", *_report_lines(described)]
     for group in described["groups"]:
         lines += ["", *_level_lines(group)]
+        if group["least_certain"]:
+            lines += ["", *_certainty_lines(group)]
     return lines
 
 
@@ -157,7 +175,7 @@ def _level_lines(group: dict[str, Any]) -> list[str]:
     more = len(group["columns"]) - len(columns)
     rows = [
         (
-            "(null)" if entry["level"] is None else str(entry["level"]),
+            _level_text(entry["level"]),
             _counted(entry["rows"]),
             *(_shown(value, 4) for value in entry["values"][:_COLUMNS]),
         )
@@ -166,6 +184,28 @@ def _level_lines(group: dict[str, Any]) -> list[str]:
     title = f"{group['name']}: {len(first)} of {group['n_levels']:,} level(s)"
     title += f", {len(columns)} of {len(group['columns']):,} columns" if more else ""
     return [title, *_aligned((group["name"], "rows", *columns), rows)]
+
+
+def _certainty_lines(group: dict[str, Any]) -> list[str]:
+    """The levels whose vectors are the least and the most certain."""
+    rows = [
+        (
+            _level_text(entry["level"]),
+            _counted(entry["rows"]),
+            _shown(entry["relative_error"], 2),
+            f"{kind} certain" if number == 0 else "",
+        )
+        for kind in ("least", "most")
+        for number, entry in enumerate(group[f"{kind}_certain"])
+    ]
+    title = (
+        f"{group['name']}: how certain the vectors are (standard error / standard deviation over the rows)"
+    )
+    return [title, *_aligned((group["name"], "rows", "relative error", ""), rows)]
+
+
+def _level_text(level: Any) -> str:
+    return "(null)" if level is None else str(level)
 
 
 def _shown(value: float | None, digits: int) -> str:

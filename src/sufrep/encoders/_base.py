@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from sufrep._frames import Factor, Lookup
 from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
+from sufrep.encoders._certainty import vector_errors
 from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
 from sufrep.encoders._inputs import (
@@ -353,7 +354,11 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         return inputs
 
     def table(
-        self, group: str | None = None, *, library: Literal["pandas", "polars", "pyarrow"] | None = None
+        self,
+        group: str | None = None,
+        *,
+        library: Literal["pandas", "polars", "pyarrow"] | None = None,
+        errors: bool = False,
     ) -> Any:
         """Return the representation of a group as a frame: level, weight, vector.
 
@@ -363,17 +368,26 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             Name of the group; may be left out if there is only one.
         library : {"pandas", "polars", "pyarrow"}, optional
             Kind of the frame; by default pandas if installed, else polars, else pyarrow.
+        errors : bool, default=False
+            Add the standard error of every entry, in columns that end in ``_error``: the sampling error from
+            the pooled covariance within levels or, for shrunken vectors, the posterior standard deviation.
+            They are null where there is none: for codings, permutations, ranks and local effects, and where
+            no level has two rows.
         """
         name, representation = self._one_group(group)
         columns = self.layout_.groups[list(self.representations_).index(name)]
-        return tabulate(representation, [self.layout_.names[column] for column in columns], library)
+        found = vector_errors(self, name).standard_errors() if errors else None
+        return tabulate(representation, [self.layout_.names[column] for column in columns], library, found)
 
     def plot(self, group: str | None = None) -> Any:
         """Draw the levels of a group in the plane, labelled; an Altair chart.
 
-        Vectors with more than two entries are shown by their first two principal components.
+        Vectors with more than two entries are shown by their first two principal components, those with one
+        entry in its order. Around the levels that are labelled, the largest ones, ellipses (or lines) show
+        95 % regions of their vectors, if the encoder has errors (see ``table``).
         """
-        return draw_levels(*self._one_group(group))
+        name, representation = self._one_group(group)
+        return draw_levels(name, representation, vector_errors(self, name))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the encoder to a file that holds no code; `sufrep.load` reads it back.

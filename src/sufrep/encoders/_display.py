@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,17 +13,23 @@ from sufrep._frames import frame_from_columns
 from sufrep.representation import dense_values, level_label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sufrep._arrays import Floats
+    from sufrep.encoders._certainty import VectorErrors
     from sufrep.representation import Representation
 
 # Levels and columns of a representation in the HTML of its encoder.
 _SHOWN = 5
 
 
-def tabulate(representation: Representation, group_columns: Sequence[str], library: str | None) -> Any:
-    """Return a frame with the levels (one column for each that is crossed), weights and vectors."""
+def tabulate(
+    representation: Representation,
+    group_columns: Sequence[str],
+    library: str | None,
+    errors: Floats | None = None,
+) -> Any:
+    """Return a frame with the levels (one column for each that is crossed), weights, vectors and errors."""
     levels = representation.levels.tolist()
     if len(group_columns) == 1:
         columns: dict[str, Any] = {group_columns[0]: _one_type(levels)}
@@ -31,28 +38,49 @@ def tabulate(representation: Representation, group_columns: Sequence[str], libra
     columns["weight" if "weight" not in columns else "weight_of_level"] = representation.weight
     values = dense_values(representation.values)
     columns |= {name: values[:, j] for j, name in enumerate(representation.columns)}
-    return frame_from_columns(columns, library)
+    names = []
+    for name, column in zip(representation.columns, [] if errors is None else errors.T, strict=False):
+        names.append(_free_name(f"{name}_error", columns))
+        columns[names[-1]] = column
+    return frame_from_columns(columns, library, nan_is_null=names)
 
 
-def draw_levels(group: str, representation: Representation) -> Any:
-    """Draw the levels in the plane of their first two entries or principal components."""
-    values = dense_values(representation.values)
-    titles = list(representation.columns[:2])
+def draw_levels(group: str, representation: Representation, errors: VectorErrors) -> Any:
+    """Draw the levels in the plane of their first two entries or principal components, with their errors.
+
+    Levels with a single entry are drawn one above the other, in its order: on one line, labels and intervals
+    would cover each other.
+    """
+    values, weight = dense_values(representation.values), representation.weight
+    axes, titles = np.eye(values.shape[1], 2), list(representation.columns[:2])
+    points = values @ axes
+    if values.shape[1] == 1:
+        points[:, 1], titles = values[:, 0].argsort(kind="stable").argsort() + 1.0, [*titles, "rank"]
     if values.shape[1] > 2:
-        values, titles = principal_plane(values, representation.weight)
-    plane = np.zeros((len(values), 2))
-    plane[:, : values.shape[1]] = values
+        axes, titles = principal_axes(values, weight)
+        points = (values - weight @ values / weight.sum()) @ axes
+    covariances = None
+    if errors.known:
+        found = errors.covariances(_charts.labelled_levels(weight))
+        covariances = axes.T @ found @ axes
     return _charts.labelled_points(
         labels=[level_label(level) for level in representation.levels],
-        points=plane,
-        sizes=representation.weight,
+        points=points,
+        sizes=weight,
         titles=(titles + [""] * 2)[:2],
         title=f"{group}: {representation.n_levels} levels",
+        covariances=covariances,
     )
 
 
 def principal_plane(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
     """Project standardised vectors (n_levels, k) on the plane in which they differ most; (n_levels, 2)."""
+    axes, titles = principal_axes(values, weight)
+    return (values - weight @ values / weight.sum()) @ axes, titles
+
+
+def principal_axes(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
+    """Axes (k, 2) of the plane in which standardised vectors (n_levels, k) differ most, and their titles."""
     share = weight / weight.sum()
     centered = values - share @ values
     spread = np.sqrt(share @ centered**2)
@@ -66,7 +94,14 @@ def principal_plane(values: Floats, weight: Floats) -> tuple[Floats, list[str]]:
     right *= np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])[:, None]
     total = max(float((singular**2).sum()), np.finfo(float).tiny)
     titles = [f"component {j + 1} ({singular[j] ** 2 / total:.0%} of the variance)" for j in range(2)]
-    return scaled @ right[:2].T, titles
+    scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+    return scale[:, None] * right[:2].T, titles
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """The name, with a number if a column has it already: a covariate may be called "size_error"."""
+    numbered = (f"{name}_{number}" for number in count(2))
+    return name if name not in taken else next(other for other in numbered if other not in taken)
 
 
 def describe_html(estimator: str, representations: Mapping[str, Representation]) -> str:

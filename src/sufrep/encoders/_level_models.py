@@ -22,12 +22,14 @@ from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
 from sufrep.solvers.new_levels import LinearRule
 from sufrep.solvers.regressions import (
     NormalScores,
+    coefficient_errors,
     fit_curve,
     fit_normal_scores,
     group_grams,
     shrink_coefficients,
 )
 from sufrep.solvers.shrinkage import estimate_means_prior, shrink_each
+from sufrep.solvers.standard_errors import separate_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +102,8 @@ class RandomInterceptEncoder(GroupEncoder):
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Their names, if X has any.
+    standard_errors_ : dict of str to ndarray, shape (n_levels, n_columns)
+        Standard errors of the vectors; rare levels that were pooled have one row, the last.
     target_type_ : str
         The kind of target that was found.
 
@@ -135,11 +139,13 @@ class RandomInterceptEncoder(GroupEncoder):
         residuals = self._residuals(rows, target)
         found = _level_moments(rows, residuals)
         shrunken, center = shrink_each(found)
-        values = np.tile(center, (rows.n_levels, 1))
-        values[found.levels.astype(np.intp)] = shrunken
-        return Vectors(
-            values, suffixes, {"new_levels_": _intercept_rule(rows, residuals, center)}, prior=center
-        )
+        values, known = np.tile(center, (rows.n_levels, 1)), found.levels.astype(np.intp)
+        values[known] = shrunken
+        details = {
+            "new_levels_": _intercept_rule(rows, residuals, center),
+            "standard_errors_": separate_errors(found, known, rows.n_levels),
+        }
+        return Vectors(values, suffixes, details, prior=center)
 
     def _residuals(self, rows: Rows, target: Target) -> list[Floats]:
         """What the covariates leave of each column of the target."""
@@ -212,6 +218,8 @@ class MixedModelEncoder(GroupEncoder):
         Their names, if X has any.
     normal_scores_ : dict of str to NormalScores
         The transformations of the covariates.
+    standard_errors_ : dict of str to ndarray, shape (n_levels, n_columns)
+        Standard errors of the vectors; rare levels that were pooled have one row, the last.
     target_type_ : str
         The kind of target that was found.
 
@@ -264,10 +272,14 @@ class MixedModelEncoder(GroupEncoder):
         ]
         outputs = [Suffix(f"fit{label}") for label in rows.response().suffixes]
         scores = _with_ones(maps, rows)
-        values, center = _fit_regressions(scores, rows)
+        values, center, errors = _fit_regressions(scores, rows)
         common = np.einsum("nj,tj->tn", scores, center.reshape(-1, scores.shape[1]))
         residuals = [y - fit for y, fit in zip(rows.response().output_columns(), common, strict=True)]
-        details = {"normal_scores_": maps, "new_levels_": _intercept_rule(rows, residuals, center)}
+        details = {
+            "normal_scores_": maps,
+            "new_levels_": _intercept_rule(rows, residuals, center),
+            "standard_errors_": errors,
+        }
         return Vectors(values, suffixes, details, prior=center, outputs=outputs)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
@@ -275,7 +287,7 @@ class MixedModelEncoder(GroupEncoder):
         if sample.is_empty:
             return super()._represent_fold(sample, whole)
         rows = sample.rows
-        values, center = _fit_regressions(_with_ones(whole.details["normal_scores_"], rows), rows)
+        values, center, _ = _fit_regressions(_with_ones(whole.details["normal_scores_"], rows), rows)
         return Vectors(values, details=whole.details, prior=center)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
@@ -496,9 +508,9 @@ def _with_ones(maps: NormalScores, rows: Rows) -> Floats:
     return np.column_stack([np.ones(len(rows.codes)), _scores(maps, rows)])
 
 
-def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
-    """Coefficients of the levels, those of one target after those of the other, and their centers."""
-    values, centers = [], []
+def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats, Floats]:
+    """Coefficients of the levels, those of one target after those of the other, centers, standard errors."""
+    values, centers, errors = [], [], []
     for y in rows.response().output_columns():
         # In units of a power of two: the solver squares variances, which are squares already.
         power = np.frexp(np.abs(y).max(initial=0.0))[1]
@@ -510,8 +522,9 @@ def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
         # A constant target still needs a positive variance, because sums are divided by it
         # (test_a_class_that_no_other_fold_has_is_predicted_nowhere).
         variance = max(float(np.average(centered**2, weights=rows.weights)), (_ROUNDING * mean) ** 2, 1e-200)
+        grams = group_grams(np.column_stack([scores, centered]), rows.codes, rows.n_levels, rows.weights)
         found = shrink_coefficients(
-            group_grams(np.column_stack([scores, centered]), rows.codes, rows.n_levels, rows.weights),
+            grams,
             center=np.zeros(scores.shape[1]),
             noise=np.full(rows.n_levels, variance),
             variance=variance,
@@ -522,4 +535,5 @@ def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats]:
         origin = np.append(mean, np.zeros(scores.shape[1] - 1))
         values.append(np.ldexp(found.means + origin, power))
         centers.append(np.ldexp(found.center + origin, power))
-    return np.hstack(values), np.concatenate(centers)
+        errors.append(np.ldexp(coefficient_errors(grams, found), power))
+    return np.hstack(values), np.concatenate(centers), np.hstack(errors)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from sufrep._frames import Factor
 from sufrep.encoders._inputs import read_known_columns
 from sufrep.errors import TargetError
 from sufrep.representation import Representation, dense_values
+from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.new_levels import NewLevels
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from sufrep.solvers.new_levels import LevelRule
 
     Encoder = TypeVar("Encoder", bound=GroupEncoder)
+
+
+# What encoders keep by level, next to the vectors.
+_BY_LEVEL = {"mixtures_", "standard_errors_"}
 
 
 def add_new_levels(
@@ -64,6 +69,8 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
     learnt = copy(encoder)
     learnt.representations_, learnt.moments_ = dict(encoder.representations_), dict(encoder.moments_)
     learnt.pooled_positions_ = dict(encoder.pooled_positions_)
+    for name in _BY_LEVEL & set(encoder.details_):
+        setattr(learnt, name, dict(getattr(encoder, name)))
     covariates, columns = _with_target(encoder, inputs, *known_columns(encoder, inputs))
     for group, factor in zip(encoder.representations_, inputs.factors, strict=True):
         table, place = encoder.representations_[group], encoder.pooled_positions_[group]
@@ -83,7 +90,10 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
             moments.levels, vectors, table.columns, weight=moments.weight, prior=table.prior
         )
         learnt.moments_[group] = moments
-        learnt.pooled_positions_[group] = _extended_places(place, old, new)
+        learnt.pooled_positions_[group] = extended = _extended_places(place, old, new)
+        for name in _BY_LEVEL & set(encoder.details_):
+            detail = _extended_detail(whole.details[name], place, extended[old], values, extended[new])
+            getattr(learnt, name)[group] = detail
     return learnt
 
 
@@ -141,6 +151,18 @@ def _estimate(
     rule: LevelRule = whole.details["new_levels_"]
     new = NewLevels(moments, codes[rows], own[:n_covariates], whole.details)
     return moments, rule.vectors(new)
+
+
+def _extended_detail(detail: Any, place: Codes, old: Codes, values: Floats, new: Codes) -> Any:
+    """What is known by level, where ``old`` and ``new`` are the positions that the levels have now."""
+    by_level = detail.shares if isinstance(detail, Mixture) else detail
+    extended = np.empty((max(old.max(), new.max()) + 1, by_level.shape[1]))
+    extended[old] = by_level[place]
+    if isinstance(detail, Mixture):
+        extended[new] = values
+        return replace(detail, shares=extended)
+    extended[new] = np.nan  # the errors of an estimate without any target are not known
+    return extended
 
 
 def _extended_places(place: Codes, old: Codes, new: Codes) -> Codes:

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from sufrep._files import ColumnReading, TableReading
 from sufrep.encoders._archive import DTYPES
+from sufrep.encoders._certainty import Certainty
 from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
 from sufrep.errors import NotSavableError
 from sufrep.moments import GroupMoments
@@ -105,6 +106,7 @@ RECORDS: dict[type, dict[str, str]] = {
         "factor": "numbers k",
     },
     StatesRule: {"concentration": "number"},
+    Certainty: {},
     NormalScores: {"linear": "truth"},
     LinearExperts: {
         "coefficients": "numbers s q",

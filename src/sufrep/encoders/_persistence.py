@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from sufrep._atomic import replace_file
 from sufrep._files import TableReading
 from sufrep.encoders._archive import archive_of, damaged, first_line, read_archive
+from sufrep.encoders._certainty import Certainty, find_certainty
 from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
 from sufrep.encoders._packing import RECORDS, Packer, Unpacker
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
@@ -53,10 +54,12 @@ def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
 def save_steps(steps: Sequence[Any], path: str | os.PathLike[str]) -> None:
     """Write fitted steps, each of which takes what the one before returns."""
     packer = Packer()
-    reading = getattr(steps[-1], READING, None)
+    reading, groups = getattr(steps[-1], READING, None), getattr(steps[-1], "representations_", ())
+    certainty = {group: _certainty_of(steps[-1], group) for group in groups}
     packed = {
         "steps": [packer.pack_estimator(step, leave_out=(READING,)) for step in steps],
         "reading": packer.pack(reading, "How the table was read"),
+        "certainty": packer.pack(certainty, "The levels with the least and the most certain vectors"),
     }
     versions = {name: _VERSIONS.get(name, 1) for name in sorted(packer.records)}
     try:
@@ -69,6 +72,17 @@ def save_steps(steps: Sequence[Any], path: str | os.PathLike[str]) -> None:
     replace_file(Path(path), content)
 
 
+def _certainty_of(encoder: Any, group: str) -> Certainty:
+    """The levels with the least and the most certain vectors; none of an encoder that somebody changed."""
+    try:
+        with np.errstate(all="ignore"):
+            return find_certainty(encoder, group)
+    # What was loaded from a file of others may hold anything, and still has to be saved
+    # (test_what_was_learnt_about_other_levels_is_refused).
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return Certainty()
+
+
 def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> Any:
     """Read a file of one step, an encoder whose class is among ``classes``."""
     steps = load_steps(path, classes)
@@ -76,6 +90,12 @@ def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> A
         what = f"it holds {len(steps)} steps ({', '.join(type(step).__name__ for step in steps)})."
         raise EncoderFileError(path, what, "save the encoder alone.")
     return steps[0]
+
+
+def load_certainty(path: str | os.PathLike[str]) -> dict[str, Certainty]:
+    """Read which vectors are the least and the most certain, by group, of a file that can be loaded."""
+    found: dict[str, Certainty] = _unpack_certainty(read_archive(path)[0])
+    return found
 
 
 def load_steps(path: str | os.PathLike[str], classes: Mapping[str, type]) -> list[Any]:
@@ -122,7 +142,31 @@ def _unpack_steps(
     if reading is not None:
         reading.check()
         setattr(steps[-1], READING, reading)
+    _check_certainty(_unpack_certainty(manifest), getattr(steps[-1], "representations_", {}))
     return steps
+
+
+def _unpack_certainty(manifest: Mapping[str, Any]) -> Any:
+    """What the manifest says about the certainty of vectors; it can be read without any array."""
+    return Unpacker([], manifest["versions"], _restore_nothing).unpack(
+        manifest.get("certainty", {"$dict": []})
+    )
+
+
+def _restore_nothing(_packed: Any) -> Any:
+    raise ValueError("an encoder in the place of a level")
+
+
+def _check_certainty(certainty: Any, tables: Mapping[str, Representation]) -> None:
+    """Raise if there are levels named that the tables do not have, or errors that are no numbers."""
+    for group, found in certainty.items():
+        if type(found) is not Certainty:
+            raise ValueError("another record in the place of the certainty")
+        pairs = [*found.least, *found.most]
+        if (tables[group].positions([level for level, _ in pairs]) < 0).any():
+            raise ValueError("a level that is not there")
+        if not all(type(error) is float and 0 <= error < np.inf for _, error in pairs):
+            raise ValueError("an error that is no number")
 
 
 def _check_number(n_estimators: int) -> None:
@@ -189,6 +233,10 @@ def _check_encoder(encoder: Any) -> None:
     for name, moments in getattr(encoder, "moments_", {}).items():
         if type(moments) is not GroupMoments or moments.n_levels != tables[name].n_levels:
             raise ValueError("moments of other levels")
+    for name, errors in getattr(encoder, "standard_errors_", {}).items():
+        n_distinct = int(encoder.pooled_positions_[name].max()) + 1
+        if errors.dtype != np.float64 or errors.shape != (n_distinct, tables[name].values.shape[1]):
+            raise ValueError("errors of other vectors")
     for rule in getattr(encoder, "new_levels_", {}).values():
         if rule is None:
             continue

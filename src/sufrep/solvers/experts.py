@@ -34,6 +34,9 @@ class Experts(Protocol):
     def predict(self, centered: Floats, /) -> Floats:
         """E[Y | x, l] of each row and state, with a last axis for the classes if there are any."""
 
+    def sample(self, centered: Floats, state: Codes, rng: np.random.Generator, /) -> Array:
+        """Draw the target of rows in given states; (n,)."""
+
     def log_prior(self) -> float:
         """Log-prior of the parameters."""
 
@@ -101,6 +104,11 @@ class LinearExperts:
     def predict(self, centered: Floats, /) -> Floats:
         """Return y₀ + b(x)ᵀβ_l; (n, n_states)."""
         return np.asarray(hinge_basis(centered) @ self.coefficients.T + self.origin)
+
+    def sample(self, centered: Floats, state: Codes, rng: np.random.Generator, /) -> Array:
+        """Draw the target of rows in given states; (n,)."""
+        mean = self.predict(centered)[np.arange(len(state)), state]
+        return np.asarray(rng.normal(mean, np.sqrt(self.variances[state])))
 
     def log_prior(self) -> float:
         """Log-prior: normal for the coefficients given the noise, inverse gamma for the noise."""
@@ -185,6 +193,11 @@ class ClassExperts:
     def predict(self, centered: Floats, /) -> Floats:
         """P(Y=c | l); (n, n_states, n_classes)."""
         return np.broadcast_to(self.probabilities, (len(centered), *self.probabilities.shape))
+
+    def sample(self, _centered: Floats, state: Codes, rng: np.random.Generator, /) -> Array:
+        """Draw the class of rows in given states; (n,)."""
+        below = rng.random(len(state))[:, None] > np.cumsum(self.probabilities[state], axis=1)[:, :-1]
+        return np.asarray(below.sum(axis=1))
 
     def log_prior(self) -> float:
         """Log-density of the prior, a Dirichlet distribution around the overall probabilities."""

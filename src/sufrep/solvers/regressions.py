@@ -302,6 +302,29 @@ def shrink_coefficients(
     return GroupCoefficients(means, center, spread, noise)
 
 
+def coefficient_errors(grams: Floats, found: GroupCoefficients) -> Floats:
+    """Standard errors of the coefficients of every group, given τ and σ²; (n_groups, q).
+
+    The error of the posterior mean has the covariance S + (S/τ) Var(m̂) (S/τ)ᵀ with the posterior covariance
+    S = (G + diag 1/τ)⁻¹ (Henderson 1975). The second part is all that is left where groups share a
+    coefficient.
+
+    Parameters
+    ----------
+    grams : ndarray, shape (n_groups, q + 1, q + 1)
+        As in `shrink_coefficients`.
+    found : GroupCoefficients
+    """
+    gram = grams[:, :-1, :-1] / found.noise[:, None, None]
+    covariance = np.linalg.inv(gram + np.diag(1 / found.spread))
+    precision = (gram - gram @ covariance @ gram).sum(axis=0)
+    # A direction in which no group has information has no error of m̂ that could be estimated.
+    center = np.linalg.pinv(precision, rcond=1e-10, hermitian=True)
+    towards = covariance / found.spread
+    variance = np.diagonal(covariance, axis1=1, axis2=2) + ((towards @ center) * towards).sum(axis=2)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
 def _prior_mean(gram: Floats, cross: Floats, covariance: Floats, previous: Floats) -> Floats:
     """Generalised least squares estimate of m in β_k ~ N(m, diag τ); (q,).
 

@@ -11,7 +11,7 @@ from sufrep._accumulate import ratio, refuse_small, unscaled
 from sufrep._arrays import blocks
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Floats
+    from sufrep._arrays import Floats, Mask
     from sufrep.moments import GroupMoments
 
 # Added to the within-level variances, relative to the overall ones, so that whitening works with covariates
@@ -83,22 +83,65 @@ class MeansPrior:
         mean, observed : ndarray, shape (k, p)
         """
         values = np.empty_like(mean)
-        between, identity = self.between, np.eye(mean.shape[1])
         for part in blocks(len(mean), _BLOCK):
-            count = observed[part]
-            present = count > 0
-            both = present[:, :, None] & present[:, None, :]
-            noise = self.within / np.maximum(np.maximum(count[:, :, None], count[:, None, :]), 1e-300)
-            # A missing mean gets the equation u = 0, which decouples it from the others.
-            covariance = np.where(both, between + noise, (~present)[:, :, None] * identity)
-            # Next to large variances, of levels of little weight, a constant ridge would be lost to rounding
-            # (test_levels_of_little_weight_with_nulls_have_finite_means).
-            largest = np.diagonal(covariance, axis1=1, axis2=2).max(axis=1, initial=0.0)
-            covariance += np.maximum(_RIDGE, _ROUNDING * largest)[:, None, None] * identity
+            present = observed[part] > 0
             deviation = np.where(present, (mean[part] - self.center) / self.scale, 0.0)
-            solved = np.linalg.solve(covariance, deviation[:, :, None])[:, :, 0]
-            values[part] = self.center + self.scale * (solved @ between)
+            solved = np.linalg.solve(self._marginal(observed[part]), deviation[:, :, None])[:, :, 0]
+            values[part] = self.center + self.scale * (solved @ self.between)
         return values
+
+    def noise(self, observed: Floats) -> Floats:
+        """Covariances V of the sample means, V_jk = W_jk / max(n_j, n_k), in units of `scale`; (k, p, p).
+
+        Parameters
+        ----------
+        observed : ndarray, shape (k, p)
+            Number of rows that have each covariate; where none has, V means nothing.
+        """
+        most = np.maximum(observed[:, :, None], observed[:, None, :])
+        return np.asarray(self.within / np.maximum(most, 1e-300))
+
+    def posterior_covariance(self, observed: Floats, weight: Floats, errors: PriorErrors) -> Floats:
+        """Covariances of the errors of posterior means, in units of `scale`; (k, p, p).
+
+        The posterior covariance T − T(T + V)⁻¹T, and what it lacks because the prior is estimated: the errors
+        of m̂ and T̂, for as far as means are shrunk.
+
+        Parameters
+        ----------
+        observed : ndarray, shape (k, p)
+        weight : ndarray, shape (k,)
+        errors : PriorErrors
+        """
+        found, center = np.empty((*observed.shape, observed.shape[1])), errors.center
+        partial = has_nulls(observed, weight)
+        # On the axes of `signal`, all is diagonal except the error of m̂.
+        left = 1 / (weight[~partial, None] * self.signal + 1)
+        inner = left[:, :, None] * (self.forward.T @ center @ self.forward) * left[:, None, :]
+        inner[:, np.arange(len(self.signal)), np.arange(len(self.signal))] += left * self.signal
+        found[~partial] = self.back.T @ inner @ self.back
+        count = observed[partial]
+        present = count > 0
+        gain = np.linalg.inv(self._marginal(count)) * (present[:, :, None] & present[:, None, :])
+        left = np.eye(len(self.signal)) - self.between @ gain
+        found[partial] = left @ self.between + left @ center @ left.transpose(0, 2, 1)
+        return found + self.covariance_from_signal(observed, errors)
+
+    def covariance_from_signal(self, observed: Floats, errors: PriorErrors) -> Floats:
+        """What the error of T̂ adds to `posterior_covariance`; (k, p, p)."""
+        left = 1 / (observed.mean(axis=1)[:, None] * self.signal + 1)
+        return np.asarray(self.back.T @ ((left**2 * errors.signal)[:, :, None] * self.back))
+
+    def _marginal(self, observed: Floats) -> Floats:
+        """T + V of the means that are there; a missing one gets the equation u = 0, without the others."""
+        present, identity = observed > 0, np.eye(observed.shape[1])
+        both = present[:, :, None] & present[:, None, :]
+        covariance = np.where(both, self.between + self.noise(observed), (~present)[:, :, None] * identity)
+        # Next to large variances, of levels of little weight, a constant ridge would be lost to rounding
+        # (test_levels_of_little_weight_with_nulls_have_finite_means).
+        largest = np.diagonal(covariance, axis1=1, axis2=2).max(axis=1, initial=0.0)
+        covariance += np.maximum(_RIDGE, _ROUNDING * largest)[:, None, None] * identity
+        return np.asarray(covariance)
 
 
 def estimate_means_prior(moments: GroupMoments) -> MeansPrior:
@@ -131,10 +174,15 @@ def shrink_means(moments: GroupMoments, prior: MeansPrior) -> Floats:
     return posterior_means(prior, moments.mean, moments.observed, moments.weight)
 
 
+def estimate_each_prior(moments: GroupMoments) -> list[MeansPrior]:
+    """A separate prior for each covariate; length p."""
+    return [estimate_means_prior(moments.select([j])) for j in range(len(moments.covariates))]
+
+
 def shrink_each(moments: GroupMoments) -> tuple[Floats, Floats]:
     """Posterior means with a separate prior for each covariate, and their center; (n_levels, p) and (p,)."""
     parts = [moments.select([j]) for j in range(len(moments.covariates))]
-    priors = [estimate_means_prior(part) for part in parts]
+    priors = estimate_each_prior(moments)
     values = [shrink_means(part, prior) for part, prior in zip(parts, priors, strict=True)]
     return np.hstack(values), np.concatenate([prior.center for prior in priors])
 
@@ -195,9 +243,14 @@ def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: F
         Number of all rows.
     """
     values = prior.posterior(mean, weight)
-    partial = (observed < weight[:, None] * (1 - 1e-12)).any(axis=1)
+    partial = has_nulls(observed, weight)
     values[partial] = prior.posterior_with_nulls(mean[partial], observed[partial])
     return values
+
+
+def has_nulls(observed: Floats, weight: Floats) -> Mask:
+    """Whether a level, of which (k, p) values and (k,) rows are known, has a null in some covariate; (k,)."""
+    return np.asarray((observed < weight[:, None] * (1 - 1e-12)).any(axis=1))
 
 
 def add_one_row(mean: Floats, observed: Floats, center: Floats) -> Floats:
@@ -230,6 +283,45 @@ def within_scale(moments: GroupMoments, overall: Floats | None = None) -> Floats
     scale = np.sqrt(ratio(squares, freedom))
     overall = overall_scale(moments) if overall is None else overall
     return np.where(scale > _ROUNDING_WITHIN * overall, scale, overall)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorErrors:
+    """Sampling errors of the estimates of a prior.
+
+    Attributes
+    ----------
+    center : ndarray, shape (p, p)
+        Covariance of m̂, in units of the prior's scale.
+    signal : ndarray, shape (p,)
+        How much larger than T̂ the variance of the true means has to be taken, along its axes.
+    """
+
+    center: Floats
+    signal: Floats
+
+
+def prior_errors(moments: GroupMoments, prior: MeansPrior) -> PriorErrors:
+    """Errors of what `estimate_means_prior` found in these moments.
+
+    The overall means vary because levels were drawn, Σ_g (n_g/N)² T, and because rows were, W/N.
+
+    T̂ is a weighted sum of squares of deviations, which are normal with the variances n_g τ + 1. An error dT
+    moves posterior means by (1 − B) dT (T + V)⁻¹ (x̄ − m) with B = T(T + V)⁻¹, which has the variances
+    (1 − B_i)² Σ_j Var(dT_ij) / (τ_j + 1/n) along the axes. It counts twice, because the posterior covariance
+    at T̂ is too small by as much again (Prasad and Rao 1990). Here n is that of an average level: with that of
+    each level, errors would grow with the number of rows where T̂ is near 0
+    (test_errors_fall_with_the_number_of_rows_where_levels_do_not_differ).
+    """
+    total = moments.observed.sum(axis=0)
+    share = ratio(moments.observed, np.broadcast_to(total, moments.observed.shape))
+    center = share.T @ share * prior.between + prior.noise(total[None])[0] * (total > 0)
+    rows = moments.observed.mean(axis=1)
+    variance = rows[:, None] * prior.signal + 1
+    size = rows.sum() - rows @ rows / max(float(rows.sum()), 1e-300)
+    change = variance.T @ variance * (1 + np.eye(len(prior.signal)))
+    signal = 2 * change @ (rows.mean() / (rows.mean() * prior.signal + 1))
+    return PriorErrors(np.asarray(center), signal / size**2 if size > 1e-9 else np.zeros_like(signal))
 
 
 def within_freedom(moments: GroupMoments) -> float:
