@@ -1,0 +1,350 @@
+"""Which levels moved: the means of new rows against those of old rows, level by level, from moments alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from scipy import special
+
+from sufrep._accumulate import ratio
+from sufrep._arrays import blocks
+from sufrep._statistics import benjamini_hochberg
+from sufrep.representation import level_positions
+from sufrep.solvers.shrinkage import within_freedom
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Codes, Floats, Levels, Mask
+    from sufrep.moments import GroupMoments
+
+# A spread within levels, relative to the values, and a difference of values that never vary, below which they
+# are rounding.
+_ROUNDING = 1e-12
+_SAME = 1e-9
+# Eigenvalues of a correlation matrix up to the first are zero: along them, rows of a level differ by less
+# than a hundred-thousandth of a standard deviation, so that means that differ by the second have moved.
+_NO_SPREAD = 1e-10
+_MOVED = 1e-3
+# Degrees of freedom per covariate that a covariance matrix needs. An F test exists from one on, but has
+# hardly any power there.
+_LEAST_FREEDOM = 2
+# Standardised differences are limited to numbers that have squares.
+_LARGEST = 1e150
+_BLOCK = 4096  # levels with nulls that are solved at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelDrift:
+    """What became of every level, and the test of those with old and new rows.
+
+    Attributes
+    ----------
+    levels : ndarray of object, shape (n_levels,)
+        The levels of the old rows, then those that are new.
+    rows_then, rows_now : ndarray, shape (n_levels,)
+        Total weight of the old and of the new rows.
+    statistic : ndarray, shape (n_levels,)
+        Hotelling's T², NaN where there is no test. It is infinite where a covariate that does not vary within
+        levels has changed.
+    df1, df2 : ndarray, shape (n_levels,)
+        Degrees of freedom r and ν − r + 1 of F = T² (ν − r + 1)/(ν r).
+    p_value : ndarray, shape (n_levels,)
+    q_value : ndarray, shape (n_levels,)
+        The p-values adjusted by Benjamini and Hochberg over the levels that are tested.
+    covariate : ndarray of int, shape (n_levels,)
+        Position of the covariate that moved most compared with its error, −1 where there is no test.
+    difference : ndarray, shape (n_levels,)
+        By how many standard deviations within levels it moved.
+    """
+
+    levels: Levels
+    rows_then: Floats
+    rows_now: Floats
+    statistic: Floats
+    df1: Floats
+    df2: Floats
+    p_value: Floats
+    q_value: Floats
+    covariate: Codes
+    difference: Floats
+
+
+def level_drift(then: GroupMoments, now: GroupMoments) -> LevelDrift:
+    """Compare the levels of new rows with those of old rows.
+
+    For a level with n old and m new rows whose means differ by d, Hotelling's statistic is
+    T² = dᵀ [W (1/n + 1/m)]⁻¹ d. W is the covariance within levels, pooled over the old and the new rows of
+    all levels, with ν degrees of freedom. If covariates are normal with the same covariance in all levels,
+    and the level has not moved, then T² (ν − r + 1)/(ν r) has the distribution F(r, ν − r + 1), with r the
+    rank of W. Means of many rows are nearly normal whatever the covariates are; those of a few rows are not.
+
+    With nulls, each mean counts with its own number of rows, and covariates that a level lacks are left out.
+    How many rows two covariates share is known within bounds only, and the statistic is shrunk by as much as
+    that may matter. If too few rows are complete for a covariance matrix, covariates are tested one by one:
+    the statistic is the largest t², and its p-value is multiplied by the number of covariates (Bonferroni).
+
+    A combination of covariates that never varies within a level has no spread to compare a difference with.
+    Where ν deviations have not been seen, another one has a probability of about 1/(ν + 2) (the rule of
+    succession), and all rows of one side deviate with that to the power of min(n, m).
+
+    Parameters
+    ----------
+    then, now : GroupMoments
+        Of the same covariates. Second moments of either are used if there are any; without any, nothing is
+        tested.
+    """
+    places = level_positions(then.levels)
+    place = np.fromiter((places.get(level, -1) for level in now.levels.tolist()), dtype=np.intp)
+    known, n_then = place >= 0, then.n_levels
+    levels = np.concatenate([then.levels, now.levels[~known]])
+    rows_then, rows_now = np.zeros((2, len(levels)))
+    rows_then[:n_then] = then.weight
+    rows_now[np.where(known, place, n_then - 1 + np.cumsum(~known))] = now.weight
+    tests = _compare(_Side.of(then, place[known]), _Side.of(now, np.flatnonzero(known)), _spread(then, now))
+
+    def spread_out(table: Any, fill: float) -> Any:
+        whole = np.full(len(levels), fill, dtype=table.dtype)
+        whole[place[known]] = table
+        return whole
+
+    p_value = spread_out(tests.p_value, np.nan)
+    return LevelDrift(
+        levels,
+        rows_then,
+        rows_now,
+        spread_out(tests.statistic, np.nan),
+        spread_out(tests.df1, np.nan),
+        spread_out(tests.df2, np.nan),
+        p_value,
+        benjamini_hochberg(p_value),
+        spread_out(tests.covariate, -1),
+        spread_out(tests.difference, np.nan),
+    )
+
+
+class _Side(NamedTuple):
+    """Old or new rows of the levels that are compared: weights (k,), means and weights behind them (k, p)."""
+
+    weight: Floats
+    complete: Floats  # weight of the rows without any null, 0 if not known; (k,)
+    observed: Floats
+    mean: Floats
+
+    @classmethod
+    def of(cls, moments: GroupMoments, rows: Codes) -> Self:
+        """Take some levels."""
+        complete = moments.complete_weight
+        return cls(
+            moments.weight[rows],
+            np.zeros(len(rows)) if complete is None else complete[rows],
+            moments.observed[rows],
+            moments.mean[rows],
+        )
+
+    def shared(self) -> tuple[Floats, Floats]:
+        """Weight of the rows in which two covariates are both known, and by how much that may be wrong.
+
+        The number that independent nulls would give, but no less than the rows without any null: exact if one
+        covariate has nulls, or all have them in the same rows. (k, p, p) each.
+        """
+        rows, columns = self.observed[:, :, None], self.observed[:, None, :]
+        weight = self.weight[:, None, None]
+        least = np.maximum(self.complete[:, None, None], rows + columns - weight)
+        most = np.minimum(rows, columns)
+        guess = np.minimum(np.maximum(rows * columns / weight, least), most)
+        return guess, np.maximum(most - guess, guess - np.minimum(least, guess))
+
+
+class _Spread(NamedTuple):
+    """The spread within levels, pooled over both sides."""
+
+    deviation: Floats  # standard deviations, from all values; (p,)
+    freedom: Floats  # their degrees of freedom; (p,)
+    correlation: Floats  # from the rows without any null; (p, p)
+    joint_freedom: float  # its degrees of freedom
+
+
+def _spread(then: GroupMoments, now: GroupMoments) -> _Spread | None:
+    """Pool the second moments of both sides, or take those of one; None without any."""
+    sides = [side for side in (then, now) if side.order == 2]
+    if not sides or not then.covariates:
+        return None
+    freedom = sum(np.maximum(side.observed - 1, 0.0).sum(axis=0) for side in sides)
+    second = [side.require_order_two() for side in sides]
+    scatter = sum(side.scatter for side in second)
+    root = np.sqrt(np.maximum(np.diag(scatter), 0.0))
+    root = np.where(root > 0, root, np.inf)
+    correlation = scatter / root[:, None] / root
+    np.fill_diagonal(correlation, 1.0)
+    return _Spread(
+        np.sqrt(ratio(sum(side.squares for side in second), freedom)),
+        freedom,
+        correlation,
+        sum(within_freedom(side) for side in sides),
+    )
+
+
+class _Tests(NamedTuple):
+    """The tests of levels that both sides have, (k,) each; see `LevelDrift`."""
+
+    statistic: Floats
+    df1: Floats
+    df2: Floats
+    p_value: Floats
+    covariate: Codes
+    difference: Floats
+
+
+class _FTests(NamedTuple):
+    """Statistics with their degrees of freedom and p-values; (k,) each."""
+
+    statistic: Floats
+    df1: Floats
+    df2: Floats
+    p_value: Floats
+
+
+class _Differences(NamedTuple):
+    """Differences of the means, (k, p) each; 0 where there is none."""
+
+    raw: Floats
+    standardised: Floats  # in standard deviations within levels, of covariates that vary
+    errors: Floats  # in standard errors
+    there: Mask  # whether both sides have a mean, and the covariate a spread that is known
+    varies: Mask  # whether a covariate varies within levels; (p,)
+    is_constant_broken: Mask  # whether a covariate that does not vary has changed
+
+
+def _compare(old: _Side, new: _Side, spread: _Spread | None) -> _Tests:
+    """Test every level of two sides that have the same levels, in the same order."""
+    if spread is None:
+        nothing = np.full(len(old.weight), np.nan)
+        return _Tests(nothing, nothing, nothing, nothing, np.full(len(nothing), -1), nothing)
+    found = _differences(old, new, spread)
+    # An eigenvalue of noise would do harm, so a covariance matrix needs rows.
+    if spread.joint_freedom >= _LEAST_FREEDOM * np.count_nonzero(found.varies):
+        tests = _hotelling(old, new, found, spread)
+    else:
+        tests = _one_by_one(found, spread.freedom)
+    broken = found.is_constant_broken
+    chance = _chance(np.minimum(old.observed, new.observed), spread.freedom)
+    p_value = np.minimum(tests.p_value, np.where(broken, chance, 1.0).min(axis=1))
+    statistic = np.where(broken.any(axis=1), np.inf, tests.statistic)
+    most = np.where(broken, np.inf, np.abs(found.errors)).argmax(axis=1)
+    shown = np.where(broken, np.copysign(np.inf, found.raw), found.standardised)
+    tested = found.there.any(axis=1)
+    numbers = (statistic, tests.df1, tests.df2, p_value)
+    return _Tests(
+        *(np.where(tested, values, np.nan) for values in numbers),
+        covariate=np.where(tested, most, -1),
+        difference=np.where(tested, shown[np.arange(len(most)), most], np.nan),
+    )
+
+
+def _differences(old: _Side, new: _Side, spread: _Spread) -> _Differences:
+    there = (old.observed > 0) & (new.observed > 0) & (spread.freedom > 0)
+    before, after = np.where(there, old.mean, 0.0), np.where(there, new.mean, 0.0)
+    size = np.maximum(np.abs(before), np.abs(after))
+    varies = spread.deviation > _ROUNDING * size.max(axis=0, initial=0.0)
+    # A difference of the largest numbers is infinite, and limited afterwards.
+    with np.errstate(over="ignore"):
+        raw = after - before
+        scaled = np.clip(raw / np.where(varies, spread.deviation, 1.0), -_LARGEST, _LARGEST)
+    scaled = np.where(varies, scaled, 0.0)
+    return _Differences(
+        raw,
+        scaled,
+        scaled * np.sqrt(ratio(old.observed * new.observed, old.observed + new.observed)),
+        there,
+        varies,
+        ~varies & (np.abs(raw) > _SAME * size),
+    )
+
+
+def _chance(rows: Floats, freedom: Floats | float) -> Floats:
+    """Probability that all of these rows deviate where ``freedom`` others did not."""
+    return np.asarray(np.exp(-rows * np.log(freedom + 2.0)))
+
+
+def _f_tests(statistic: Floats, rank: Floats, freedom: float) -> _FTests:
+    """P-values of T² with a covariance of given rank and degrees of freedom; 1 for rank 0."""
+    rest = freedom - rank + 1
+    scaled = statistic * rest / (freedom * np.maximum(rank, 1.0))
+    p_value = np.where(rank > 0, special.fdtrc(np.maximum(rank, 1.0), rest, scaled), 1.0)
+    return _FTests(statistic, rank, rest, p_value)
+
+
+def _one_by_one(found: _Differences, freedom: Floats) -> _FTests:
+    """Test the covariates by themselves; the smallest p-value counts, times the number of covariates."""
+    there = found.there & found.varies
+    each = np.where(there, special.fdtrc(1.0, np.maximum(freedom, 1e-300), found.errors**2), 1.0)
+    least = each.argmin(axis=1)
+    levels = np.arange(len(least))
+    return _FTests(
+        found.errors[levels, least] ** 2,
+        np.ones(len(least)),
+        np.broadcast_to(freedom, each.shape)[levels, least],
+        np.minimum(each[levels, least] * np.count_nonzero(there, axis=1), 1.0),
+    )
+
+
+def _hotelling(old: _Side, new: _Side, found: _Differences, spread: _Spread) -> _FTests:
+    """Test all covariates that vary within levels together."""
+    chosen = np.flatnonzero(found.varies & (spread.freedom > 0))
+    errors, correlation = found.errors[:, chosen], spread.correlation[np.ix_(chosen, chosen)]
+    whole = np.ones(len(errors), dtype=np.bool_)
+    for side in (old, new):
+        whole &= (side.observed[:, chosen] >= (1 - _ROUNDING) * side.weight[:, None]).all(axis=1)
+    statistic, rank = np.empty((2, len(errors)))
+    values, axes = np.linalg.eigh(correlation)
+    real = values > _NO_SPREAD
+    statistic[whole] = (((errors[whole] @ axes[:, real]) ** 2) / values[real]).sum(axis=1)
+    rank[whole] = np.count_nonzero(real)
+    for part in blocks(np.count_nonzero(~whole), _BLOCK):
+        rows = np.flatnonzero(~whole)[part]
+        matrix, doubt = _error_correlation(old, new, rows, chosen, correlation)
+        own, directions = np.linalg.eigh(matrix)
+        usable = own + doubt > _NO_SPREAD
+        along = np.einsum("kp,kpr->kr", errors[rows], directions)
+        statistic[rows] = (usable * along**2 / np.where(usable, own + doubt, 1.0)).sum(axis=1)
+        # The zeros of missing covariates are above the threshold too where the bound is.
+        missing = (np.diagonal(matrix, axis1=1, axis2=2) == 0).sum(axis=1)
+        rank[rows] = np.count_nonzero(usable, axis=1) - np.where(doubt[:, 0] > _NO_SPREAD, missing, 0)
+    tests = _f_tests(statistic, rank, max(spread.joint_freedom, 1e-300))
+    # Means of different rows need not obey an equation that holds in every row, so nulls leave this out.
+    off = np.abs(found.standardised[:, chosen] @ axes[:, ~real]).max(axis=1, initial=0.0)
+    broken = whole & (off > _MOVED)
+    chance = _chance(np.minimum(old.weight, new.weight), spread.joint_freedom)
+    return tests._replace(
+        statistic=np.where(broken, np.inf, tests.statistic),
+        p_value=np.where(broken, np.minimum(chance, tests.p_value), tests.p_value),
+    )
+
+
+def _error_correlation(
+    old: _Side, new: _Side, rows: Codes, chosen: Codes, correlation: Floats
+) -> tuple[Floats, Floats]:
+    """Correlation of the errors of some levels' differences (k, p, p), and a bound of its error (k, 1).
+
+    Two means have the covariance W_jk n_jk/(n_j n_k), where n_jk rows have both covariates. Eigenvalues of
+    the true matrix are not above those of this one by more than the bound. Covariates that are missing have
+    rows of zeros.
+    """
+    covariance, doubt, variance = 0.0, 0.0, 0.0
+    for side in (old, new):
+        part = side._replace(
+            weight=side.weight[rows],
+            complete=side.complete[rows],
+            observed=side.observed[np.ix_(rows, chosen)],
+        )
+        inverse = ratio(np.ones_like(part.observed), part.observed)
+        share = inverse[:, :, None] * inverse[:, None, :]
+        shared, error = part.shared()
+        covariance, doubt, variance = covariance + shared * share, doubt + error * share, variance + inverse
+    there = (old.observed[np.ix_(rows, chosen)] > 0) & (new.observed[np.ix_(rows, chosen)] > 0)
+    root = np.where(there, 1 / np.sqrt(np.maximum(variance, 1e-300)), 0.0)
+    scale = correlation * root[:, :, None] * root[:, None, :]
+    doubt = np.abs(scale) * doubt
+    doubt[:, np.arange(len(chosen)), np.arange(len(chosen))] = 0.0
+    return scale * covariance, doubt.sum(axis=2).max(axis=1, initial=0.0)[:, None]
