@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sufrep.causal import AIPW, EffectEstimate
     from sufrep.encoders import (
         ContrastEncoder,
+        Drift,
         FisherEncoder,
         LatentStateEncoder,
         LatentStateRegressor,
@@ -51,6 +52,7 @@ __all__ = [
     "AIPW",
     "Comparison",
     "ContrastEncoder",
+    "Drift",
     "EffectEstimate",
     "FisherEncoder",
     "GroupMoments",

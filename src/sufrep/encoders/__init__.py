@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._classical import ContrastEncoder, FisherEncoder, PermutationEncoder
+from sufrep.encoders._drift import Drift
 from sufrep.encoders._latent_regressor import LatentStateRegressor
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder
@@ -19,6 +20,7 @@ from sufrep.errors import NoGroupWarning, UnseenLevelsWarning
 __all__ = [
     "METHODS",
     "ContrastEncoder",
+    "Drift",
     "FisherEncoder",
     "GroupEncoder",
     "LatentStateEncoder",

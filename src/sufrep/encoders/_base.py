@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -25,6 +24,7 @@ from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
+from sufrep.encoders._drift import check_rate, make_drift, new_moments
 from sufrep.encoders._inputs import (
     Covariate,
     GroupSample,
@@ -35,6 +35,7 @@ from sufrep.encoders._inputs import (
     all_or_nothing,
     check_length,
     check_weights,
+    collect_moments,
     find_levels,
     merge_covariates,
     read_covariates,
@@ -48,7 +49,6 @@ from sufrep.encoders._target import check_classes, check_still_classes, read_tar
 from sufrep.errors import (
     ChangedParametersError,
     ClashingNamesError,
-    MagnitudeError,
     NoCovariateError,
     NoLevelError,
     UnknownGroupError,
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Floats
     from sufrep._frames import Table
+    from sufrep.encoders._drift import Drift
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
@@ -332,6 +333,44 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """
         return draw_levels(*self._one_group(group))
 
+    def drift(self, X: Any, *, sample_weight: Any = None, rate: float = 0.05) -> Drift:
+        """Compare new rows with those that the encoder was fitted to, level by level.
+
+        Levels are new, have vanished, or have both old and new rows; the means of the covariates of the
+        latter are compared by Hotelling's test, which needs no more than the moments of the old rows. The
+        target plays no part.
+
+        Parameters
+        ----------
+        X : frame or array-like, shape (n_samples, n_features)
+            The columns that ``fit`` saw.
+        sample_weight : array-like, shape (n_samples,), optional
+            Frequencies, as in ``fit``.
+        rate : float, default=0.05
+            False-discovery rate: of the levels that are reported to have moved, at most this share has not,
+            on average. It is controlled in each group (Benjamini and Hochberg), if rows are independent and
+            covariates about normal with the same spread in all levels.
+
+        Returns
+        -------
+        Drift
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sufrep import MeansEncoder
+        >>> noise = np.linspace(-1, 1, 40)
+        >>> store = np.repeat(["a", "b"], 20)
+        >>> encoder = MeansEncoder(0).fit(np.column_stack([store, noise]).astype(object))
+        >>> moved = np.where(store == "b", noise + 3, noise)
+        >>> encoder.drift(np.column_stack([store, moved]).astype(object))
+        <Drift of 40 rows>
+        x0: 1 of 2 known levels has moved (50.0 % of the rows), 0 are new (0.0 %), 0 have vanished.
+        """
+        check_is_fitted(self)
+        check_rate(rate)
+        return make_drift(self, new_moments(self, X, sample_weight), rate)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the encoder to a file that holds no code; `sufrep.load` reads it back.
 
@@ -404,15 +443,13 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             raise NoCovariateError(len(layout.names), layout.group_names(layout.names))
         covariates, columns = moment_columns(inputs, self._needs)
         names = [covariate.name(layout.names) for covariate in covariates]
-        moments = {}
-        for group, factor in _named_factors(inputs):
-            collect = partial(inputs.table.moments, factor, columns, names=names, weights=inputs.weights)
-            try:
-                moments[group] = collect(order=2)
-            except MagnitudeError:
-                if self._needs.order == 2:
-                    raise
-                moments[group] = collect(order=1)
+        order = self._needs.order
+        moments = {
+            group: collect_moments(
+                inputs.table, factor, columns, names=names, weights=inputs.weights, order=order
+            )
+            for group, factor in _named_factors(inputs)
+        }
         return covariates, moments
 
     def _check_same_needs(self) -> None:

@@ -207,6 +207,8 @@ class SufficientEncoder(GroupEncoder):
             for component in self.encoders_.values():
                 copy_input_names(self, component)
                 component._learn(own_inputs(component, inputs))
+        # What `drift` compares new rows with, also if the column is dropped.
+        _, self.moments_ = self._collect(inputs)
         self._join(inputs)
 
     def _lookups(self, inputs: Inputs, *, training: bool) -> list[Lookup]:
