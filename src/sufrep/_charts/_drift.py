@@ -141,7 +141,9 @@ def _placed(rows: Sequence[Mapping[str, Any]], labelled: str) -> list[dict[str, 
     finite = [abs(row["difference"]) for row in rows if math.isfinite(row["difference"])]
     top = _ABOVE * max(finite, default=1.0) or 1.0
     heights = [min(abs(row["difference"]), top) for row in rows]
-    points = np.array([[math.log(row["rows_now"]), height] for row, height in zip(rows, heights, strict=True)])
+    points = np.array(
+        [[math.log(row["rows_now"]), height] for row, height in zip(rows, heights, strict=True)]
+    )
     sides = label_sides(
         [row["label"][:_LETTERS] for row in rows],
         points.reshape(-1, 2),
@@ -199,4 +201,3 @@ def _equal_shares(then: Floats, now: Floats) -> list[dict[str, float]]:
     slope = float(now.sum()) / total
     largest = 1.3 * float(now.max(initial=1.0))
     return [{"then": float(x), "now": float(x * slope)} for x in steps if x * slope <= largest]
-

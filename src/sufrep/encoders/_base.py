@@ -354,18 +354,6 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         Drift
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sufrep import MeansEncoder
-        >>> noise = np.linspace(-1, 1, 40)
-        >>> store = np.repeat(["a", "b"], 20)
-        >>> encoder = MeansEncoder(0).fit(np.column_stack([store, noise]).astype(object))
-        >>> moved = np.where(store == "b", noise + 3, noise)
-        >>> encoder.drift(np.column_stack([store, moved]).astype(object))
-        <Drift of 40 rows>
-        x0: 1 of 2 known levels has moved (50.0 % of the rows), 0 are new (0.0 %), 0 have vanished.
         """
         check_is_fitted(self)
         check_rate(rate)

@@ -117,7 +117,7 @@ class GroupDrift:
         if not n_tested:
             return f"{self.name}: {new} of the rows), {vanished}; no level could be tested."
         return (
-            f"{self.name}: {n_moved:,} of {n_tested:,} known levels {_have(n_moved)} moved "
+            f"{self.name}: {n_moved:,} of {n_tested:,} tested levels {_have(n_moved)} moved "
             f"({_percent(self.share(MOVED))} of the rows), {new}), {vanished}."
         )
 
@@ -191,7 +191,7 @@ class Drift:
     >>> drift = MeansEncoder("zip").fit(sold).drift(offered)
     >>> drift.table()[["zip", "status", "rows_then", "rows_now", "difference"]].round(1)
       zip    status  rows_then  rows_now  difference
-    0   b     moved        2.0       1.0        80.5
+    0   b     moved        2.0       1.0        74.5
     1   d       new        0.0       1.0         NaN
     2   c  vanished        1.0       0.0         NaN
     3   a    stable        2.0       2.0         0.5
@@ -316,7 +316,7 @@ class NewMoments(NamedTuple):
 
 def check_rate(rate: Any) -> None:
     """Raise if a number is not a rate."""
-    if not isinstance(rate, Real) or not 0 < rate < 1:
+    if not (isinstance(rate, Real) and 0 < float(rate) < 1):
         raise InvalidParameterError("rate", rate, "a number between 0 and 1")
 
 

@@ -142,18 +142,31 @@ class _Side(NamedTuple):
             moments.mean[rows],
         )
 
-    def shared(self) -> tuple[Floats, Floats]:
-        """Weight of the rows in which two covariates are both known, and by how much that may be wrong.
+    def take(self, rows: Codes) -> Self:
+        """Take some of the levels."""
+        return type(self)(*(table[rows] for table in self))
 
-        The number that independent nulls would give, but no less than the rows without any null: exact if one
-        covariate has nulls, or all have them in the same rows. (k, p, p) each.
+    def select(self, chosen: Codes) -> Self:
+        """Take some of the covariates."""
+        return self._replace(observed=self.observed[:, chosen], mean=self.mean[:, chosen])
+
+    def is_whole(self) -> Mask:
+        """Which levels have no null; (k,)."""
+        return np.asarray((self.observed >= (1 - _ROUNDING) * self.weight[:, None]).all(axis=1))
+
+    def shared_by_pair(self) -> tuple[Floats, Floats]:
+        """n_jk/(n_j n_k), where n_jk rows have both covariates, and by how much that may be wrong.
+
+        Taken is the n_jk that independent nulls would give, but no less than the rows without any null: this
+        is exact if one covariate has nulls, or all have them in the same rows. (k, p, p) each.
         """
-        rows, columns = self.observed[:, :, None], self.observed[:, None, :]
-        weight = self.weight[:, None, None]
-        least = np.maximum(self.complete[:, None, None], rows + columns - weight)
-        most = np.minimum(rows, columns)
-        guess = np.minimum(np.maximum(rows * columns / weight, least), most)
-        return guess, np.maximum(most - guess, guess - np.minimum(least, guess))
+        row, column = self.observed[:, :, None], self.observed[:, None, :]
+        least = np.maximum(self.complete[:, None, None], row + column - self.weight[:, None, None])
+        most = np.minimum(row, column)
+        product = row * column
+        taken = np.minimum(np.maximum(product / self.weight[:, None, None], least), most)
+        error = np.maximum(most - taken, taken - least)
+        return ratio(taken, product), ratio(error, product)
 
 
 class _Spread(NamedTuple):
@@ -234,11 +247,17 @@ def _compare(old: _Side, new: _Side, spread: _Spread | None) -> _Tests:
     most = np.where(broken, np.inf, np.abs(found.errors)).argmax(axis=1)
     shown = np.where(broken, np.copysign(np.inf, found.raw), found.standardised)
     tested = found.there.any(axis=1)
-    numbers = (statistic, tests.df1, tests.df2, p_value)
+
+    def where_tested(values: Floats) -> Floats:
+        return np.where(tested, values, np.nan)
+
     return _Tests(
-        *(np.where(tested, values, np.nan) for values in numbers),
-        covariate=np.where(tested, most, -1),
-        difference=np.where(tested, shown[np.arange(len(most)), most], np.nan),
+        where_tested(statistic),
+        where_tested(tests.df1),
+        where_tested(tests.df2),
+        where_tested(p_value),
+        np.where(tested, most, -1),
+        where_tested(shown[np.arange(len(most)), most]),
     )
 
 
@@ -292,26 +311,18 @@ def _one_by_one(found: _Differences, freedom: Floats) -> _FTests:
 def _hotelling(old: _Side, new: _Side, found: _Differences, spread: _Spread) -> _FTests:
     """Test all covariates that vary within levels together."""
     chosen = np.flatnonzero(found.varies & (spread.freedom > 0))
+    old, new = old.select(chosen), new.select(chosen)
     errors, correlation = found.errors[:, chosen], spread.correlation[np.ix_(chosen, chosen)]
-    whole = np.ones(len(errors), dtype=np.bool_)
-    for side in (old, new):
-        whole &= (side.observed[:, chosen] >= (1 - _ROUNDING) * side.weight[:, None]).all(axis=1)
-    statistic, rank = np.empty((2, len(errors)))
+    whole = old.is_whole() & new.is_whole()
     values, axes = np.linalg.eigh(correlation)
     real = values > _NO_SPREAD
-    statistic[whole] = (((errors[whole] @ axes[:, real]) ** 2) / values[real]).sum(axis=1)
-    rank[whole] = np.count_nonzero(real)
-    for part in blocks(np.count_nonzero(~whole), _BLOCK):
-        rows = np.flatnonzero(~whole)[part]
-        matrix, doubt = _error_correlation(old, new, rows, chosen, correlation)
-        own, directions = np.linalg.eigh(matrix)
-        usable = own + doubt > _NO_SPREAD
-        along = np.einsum("kp,kpr->kr", errors[rows], directions)
-        statistic[rows] = (usable * along**2 / np.where(usable, own + doubt, 1.0)).sum(axis=1)
-        # The zeros of missing covariates are above the threshold too where the bound is.
-        missing = (np.diagonal(matrix, axis1=1, axis2=2) == 0).sum(axis=1)
-        rank[rows] = np.count_nonzero(usable, axis=1) - np.where(doubt[:, 0] > _NO_SPREAD, missing, 0)
-    tests = _f_tests(statistic, rank, max(spread.joint_freedom, 1e-300))
+    statistic = ((errors @ axes[:, real]) ** 2 / values[real]).sum(axis=1)
+    rank = np.full(len(errors), float(np.count_nonzero(real)))
+    partial = np.flatnonzero(~whole)
+    for part in blocks(len(partial), _BLOCK):
+        rows = partial[part]
+        statistic[rows], rank[rows] = _with_nulls(old.take(rows), new.take(rows), errors[rows], correlation)
+    tests = _f_tests(statistic, rank, max(spread.joint_freedom, 1.0))
     # Means of different rows need not obey an equation that holds in every row, so nulls leave this out.
     off = np.abs(found.standardised[:, chosen] @ axes[:, ~real]).max(axis=1, initial=0.0)
     broken = whole & (off > _MOVED)
@@ -322,29 +333,31 @@ def _hotelling(old: _Side, new: _Side, found: _Differences, spread: _Spread) -> 
     )
 
 
-def _error_correlation(
-    old: _Side, new: _Side, rows: Codes, chosen: Codes, correlation: Floats
-) -> tuple[Floats, Floats]:
-    """Correlation of the errors of some levels' differences (k, p, p), and a bound of its error (k, 1).
+def _with_nulls(old: _Side, new: _Side, errors: Floats, correlation: Floats) -> tuple[Floats, Floats]:
+    """T² and its rank for levels whose covariates are known in different numbers of rows; (k,) each."""
+    matrix, doubt = _error_correlation(old, new, correlation)
+    values, axes = np.linalg.eigh(matrix)
+    values += doubt[:, None]
+    real = values > _NO_SPREAD
+    along = np.einsum("kp,kpr->kr", errors, axes)
+    statistic = (real * along**2 / np.where(real, values, 1.0)).sum(axis=1)
+    # Covariates that are missing have eigenvalues of 0, which the bound may lift above the threshold.
+    missing = (np.diagonal(matrix, axis1=1, axis2=2) == 0).sum(axis=1)
+    return statistic, np.count_nonzero(real, axis=1) - np.where(doubt > _NO_SPREAD, missing, 0.0)
+
+
+def _error_correlation(old: _Side, new: _Side, correlation: Floats) -> tuple[Floats, Floats]:
+    """Correlations of the errors of differences (k, p, p), and by how much they may be wrong (k,).
 
     Two means have the covariance W_jk n_jk/(n_j n_k), where n_jk rows have both covariates. Eigenvalues of
-    the true matrix are not above those of this one by more than the bound. Covariates that are missing have
+    the true matrix are at most as much larger as the second array says. Covariates that are missing have
     rows of zeros.
     """
-    covariance, doubt, variance = 0.0, 0.0, 0.0
-    for side in (old, new):
-        part = side._replace(
-            weight=side.weight[rows],
-            complete=side.complete[rows],
-            observed=side.observed[np.ix_(rows, chosen)],
-        )
-        inverse = ratio(np.ones_like(part.observed), part.observed)
-        share = inverse[:, :, None] * inverse[:, None, :]
-        shared, error = part.shared()
-        covariance, doubt, variance = covariance + shared * share, doubt + error * share, variance + inverse
-    there = (old.observed[np.ix_(rows, chosen)] > 0) & (new.observed[np.ix_(rows, chosen)] > 0)
-    root = np.where(there, 1 / np.sqrt(np.maximum(variance, 1e-300)), 0.0)
-    scale = correlation * root[:, :, None] * root[:, None, :]
-    doubt = np.abs(scale) * doubt
-    doubt[:, np.arange(len(chosen)), np.arange(len(chosen))] = 0.0
-    return scale * covariance, doubt.sum(axis=2).max(axis=1, initial=0.0)[:, None]
+    there = (old.observed > 0) & (new.observed > 0)
+    shares, errors = (sum(tables) for tables in zip(old.shared_by_pair(), new.shared_by_pair(), strict=True))
+    variance = np.where(there, ratio(there * 1.0, old.observed) + ratio(there * 1.0, new.observed), np.inf)
+    scale = correlation / np.sqrt(variance[:, :, None]) / np.sqrt(variance[:, None, :])
+    doubt = np.abs(scale) * errors
+    diagonal = np.arange(len(correlation))
+    doubt[:, diagonal, diagonal] = 0.0
+    return scale * shares, doubt.sum(axis=2).max(axis=1, initial=0.0)
