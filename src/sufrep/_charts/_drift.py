@@ -111,7 +111,8 @@ def level_sizes(
     altair.LayerChart
     """
     alt = load_altair()
-    rows = _size_rows(labels, then, now, kinds)
+    # The last are drawn above the others.
+    rows = sorted(_size_rows(labels, then, now, kinds), key=lambda row: row["status"] != statuses[0])
     present = [status for status in statuses if any(row["status"] == status for row in rows)]
     most = max([_FEW, *(row["count"] for row in rows)])
     x, y = (_size_axis(alt, field, values) for field, values in (("then", then), ("now", now)))

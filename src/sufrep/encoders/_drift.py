@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from sufrep.solvers.drift import LevelDrift
 
 MOVED, NEW, VANISHED, STABLE, UNTESTED = "moved", "new", "vanished", "stable", "untested"
-# In the order of tables and of legends; the last of the second kind are drawn above the others.
+# In the order of tables, and of legends, where the first two have the same colours in all charts.
 STATUSES = (MOVED, NEW, VANISHED, STABLE, UNTESTED)
-_LEGEND = (STABLE, UNTESTED, VANISHED, NEW, MOVED)
+_LEGEND = (STABLE, MOVED, NEW, VANISHED, UNTESTED)
 _NUMBERS = ("rows_then", "rows_now", "statistic", "df1", "df2", "p_value", "q_value")
 # Levels in the HTML of a notebook.
 _SHOWN = 5
@@ -147,7 +147,7 @@ class GroupDrift:
             }
             for i in tested
         ]
-        return level_moves(rows=rows, statuses=(STABLE, MOVED))
+        return level_moves(rows=rows, statuses=_LEGEND[:2])
 
     def sizes_chart(self) -> Any:
         """Draw the number of old and of new rows of the levels."""

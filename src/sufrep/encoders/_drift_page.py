@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _MAX_LISTED = 500
 _ASSUMPTIONS = (
-    "The test takes rows as independent, and covariates as about normal with the same spread in all levels. A "
-    "level whose rows vary much more than those of others, or that has a few extreme rows, may seem to have "
-    "moved.",
+    "The test takes rows as independent, and covariates as about normal with the same spread in all levels. "
+    "A level whose rows vary much more than those of others, or that has a few extreme rows, may seem to "
+    "have moved.",
     "In large tables, differences are found that are too small to matter: look at their size too.",
 )
 
@@ -123,9 +123,9 @@ def _sizes_part(group: GroupDrift) -> ChartPart:
     return ChartPart(
         title=f"{group.name}: rows then and now",
         text=(
-            "Dots are levels; a larger dot is several with the same numbers. Levels on the line have the same "
-            "share of the old and of the new rows. New levels are on the left, those that vanished at the "
-            f"bottom.{_limited(len(group.levels))}"
+            "Dots are levels; a larger dot is several with the same numbers. Levels on the line have the "
+            "same share of the old and of the new rows. New levels are on the left, those that vanished at "
+            f"the bottom.{_limited(len(group.levels))}"
         ),
         chart=group.sizes_chart(),
         description=f"Number of old and of new rows of {len(group.levels)} levels.",

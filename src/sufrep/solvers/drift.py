@@ -183,19 +183,16 @@ def _spread(then: GroupMoments, now: GroupMoments) -> _Spread | None:
     sides = [side for side in (then, now) if side.order == 2]
     if not sides or not then.covariates:
         return None
-    freedom = sum(np.maximum(side.observed - 1, 0.0).sum(axis=0) for side in sides)
     second = [side.require_order_two() for side in sides]
-    scatter = sum(side.scatter for side in second)
+    squares = np.sum([part.squares for part in second], axis=0)
+    freedom = np.sum([np.maximum(side.observed - 1, 0.0).sum(axis=0) for side in sides], axis=0)
+    scatter = np.sum([part.scatter for part in second], axis=0)
     root = np.sqrt(np.maximum(np.diag(scatter), 0.0))
     root = np.where(root > 0, root, np.inf)
     correlation = scatter / root[:, None] / root
     np.fill_diagonal(correlation, 1.0)
-    return _Spread(
-        np.sqrt(ratio(sum(side.squares for side in second), freedom)),
-        freedom,
-        correlation,
-        sum(within_freedom(side) for side in sides),
-    )
+    joint_freedom = sum(within_freedom(side) for side in sides)
+    return _Spread(np.sqrt(ratio(squares, freedom)), freedom, correlation, joint_freedom)
 
 
 class _Tests(NamedTuple):
@@ -355,7 +352,8 @@ def _error_correlation(old: _Side, new: _Side, correlation: Floats) -> tuple[Flo
     """
     there = (old.observed > 0) & (new.observed > 0)
     shares, errors = (sum(tables) for tables in zip(old.shared_by_pair(), new.shared_by_pair(), strict=True))
-    variance = np.where(there, ratio(there * 1.0, old.observed) + ratio(there * 1.0, new.observed), np.inf)
+    one = there.astype(np.float64)
+    variance = np.where(there, ratio(one, old.observed) + ratio(one, new.observed), np.inf)
     scale = correlation / np.sqrt(variance[:, :, None]) / np.sqrt(variance[:, None, :])
     doubt = np.abs(scale) * errors
     diagonal = np.arange(len(correlation))
