@@ -39,9 +39,15 @@ if TYPE_CHECKING:
 _LEVELS = 10
 
 
-def _open_rate(rate: float) -> float:
+def _share(share: float | None) -> float | None:
+    if share is not None and not 0 <= share <= 1:  # NaN too
+        raise typer.BadParameter(f"{share:g} is not a share between 0 and 1.")
+    return share
+
+
+def _rate(rate: float) -> float:
     if not 0 < rate < 1:
-        raise typer.BadParameter("it must be between 0 and 1.")
+        raise typer.BadParameter(f"{rate:g} is not between 0 and 1.")
     return rate
 
 
@@ -54,8 +60,7 @@ def drift(
         float | None,
         typer.Option(
             "--fail-over",
-            min=0.0,
-            max=1.0,
+            callback=_share,
             help="End with exit code 3 if more than this share of the rows is in levels that are new or have "
             "moved.",
         ),
@@ -64,7 +69,7 @@ def drift(
         float,
         typer.Option(
             "--rate",
-            callback=_open_rate,
+            callback=_rate,
             help="False-discovery rate: the share of the levels called moved that may not have moved.",
         ),
     ] = 0.05,

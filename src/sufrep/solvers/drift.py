@@ -262,7 +262,12 @@ def _differences(old: _Side, new: _Side, spread: _Spread) -> _Differences:
     there = (old.observed > 0) & (new.observed > 0) & (spread.freedom > 0)
     before, after = np.where(there, old.mean, 0.0), np.where(there, new.mean, 0.0)
     size = np.maximum(np.abs(before), np.abs(after))
-    varies = spread.deviation > _ROUNDING * size.max(axis=0, initial=0.0)
+    # The usual size: one huge level must not make the spread of all others look like rounding
+    # (test_huge_new_numbers_have_moved).
+    usual = np.array(
+        [np.median(own[known]) if known.any() else 0.0 for own, known in zip(size.T, there.T, strict=True)]
+    )
+    varies = spread.deviation > _ROUNDING * usual
     # A difference of the largest numbers is infinite, and limited afterwards.
     with np.errstate(over="ignore"):
         raw = after - before
