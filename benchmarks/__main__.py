@@ -8,7 +8,14 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bench_effects, bench_latent_state, bench_means, bench_mnl, bench_multinomial
+from benchmarks import (
+    bench_drift,
+    bench_effects,
+    bench_latent_state,
+    bench_means,
+    bench_mnl,
+    bench_multinomial,
+)
 
 PACKAGES = ("sufrep", "numpy", "scipy", "scikit-learn", "polars", "pandas", "narwhals", "skrub")
 
@@ -18,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5, help="timed runs of each call (median is taken)")
     repeats = parser.parse_args().repeats
-    benchmarks = (bench_means, bench_mnl, bench_multinomial, bench_latent_state, bench_effects)
+    benchmarks = (bench_means, bench_mnl, bench_multinomial, bench_latent_state, bench_effects, bench_drift)
     rows = [row for benchmark in benchmarks for row in benchmark.results(repeats)]
     lines = [
         "| case | ours | peer | ours / peer | goal | reached |",
