@@ -162,6 +162,30 @@ def test_one_null_hardly_changes_the_statistic():
     np.testing.assert_allclose(drift(then, now).statistic, whole.statistic, rtol=0.1)
 
 
+def test_collinear_covariates_with_nulls_are_tested_with_their_rank():
+    then, now = draw(0), draw(1, shift=1.0)
+    then, now = ((labels, np.c_[x, x[:, 0] + x[:, 1]]) for labels, x in (then, now))
+    now[1][now[0] == 2, 2] = np.nan
+    found = drift(then, now)
+    assert found.df1.tolist() == [2.0 if level == 2 else 3.0 for level in found.levels]
+    # Where one of the terms has a null, the mean of the sum is a number of its own.
+    now[1][np.flatnonzero(now[0] == 3)[0], 0] = np.nan
+    assert drift(then, now).df1[3] == 4
+    np.testing.assert_allclose(drift(then, now).statistic, found.statistic, rtol=0.5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4])
+def test_nulls_do_not_break_an_equation_that_holds(noise):
+    """Exactly, or up to noise; nulls in the rows of one level change the spreads that are compared with."""
+    then, now = draw(0), draw(1)
+    rng = np.random.default_rng(0)
+    then, now = (
+        (labels, np.c_[x, x[:, 0] + x[:, 1] + noise * rng.normal(size=len(x))]) for labels, x in (then, now)
+    )
+    now[1][now[0] == 2, 2] = np.nan
+    assert (drift(then, now).p_value > 0.01).all()
+
+
 def test_nulls_raise_no_more_false_alarms():
     """Mean rejection rate at 5 % without any drift; means of covariates share unknown numbers of rows."""
     rates = []
