@@ -29,8 +29,8 @@ _MOVED = 1e-3
 # Degrees of freedom per covariate that a covariance matrix needs. An F test exists from one on, but has
 # hardly any power there.
 _LEAST_FREEDOM = 2
-# Standardised differences are limited to numbers that have squares.
-_LARGEST = 1e150
+# Standardised differences are limited to numbers whose squares leave room for weights and eigenvalues.
+_LARGEST = 1e100
 _BLOCK = 256  # levels with nulls that are solved at a time, so that their matrices stay in the cache
 
 
@@ -103,23 +103,23 @@ def level_drift(then: GroupMoments, now: GroupMoments) -> LevelDrift:
     rows_now[np.where(known, place, n_then - 1 + np.cumsum(~known))] = now.weight
     tests = _compare(_Side.of(then, place[known]), _Side.of(now, np.flatnonzero(known)), _spread(then, now))
 
-    def spread_out(table: Any, fill: float) -> Any:
+    def for_all_levels(table: Any, fill: float) -> Any:
         whole = np.full(len(levels), fill, dtype=table.dtype)
         whole[place[known]] = table
         return whole
 
-    p_value = spread_out(tests.p_value, np.nan)
+    p_value = for_all_levels(tests.p_value, np.nan)
     return LevelDrift(
         levels,
         rows_then,
         rows_now,
-        spread_out(tests.statistic, np.nan),
-        spread_out(tests.df1, np.nan),
-        spread_out(tests.df2, np.nan),
+        for_all_levels(tests.statistic, np.nan),
+        for_all_levels(tests.df1, np.nan),
+        for_all_levels(tests.df2, np.nan),
         p_value,
         benjamini_hochberg(p_value),
-        spread_out(tests.covariate, -1),
-        spread_out(tests.difference, np.nan),
+        for_all_levels(tests.covariate, -1),
+        for_all_levels(tests.difference, np.nan),
     )
 
 
