@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,9 +33,13 @@ from sufrep.cli._encode import (
 from sufrep.cli._progress import progress, waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sufrep._arrays import Floats
     from sufrep._files import TableSource
     from sufrep.encoders import Drift, GroupEncoder
-    from sufrep.encoders._drift import GroupDrift, NewMoments
+    from sufrep.encoders._drift import GroupDrift, NewMoments, NewRows
+    from sufrep.moments import GroupMoments
 
 # Levels that are printed.
 _LEVELS = 10
@@ -118,18 +124,33 @@ def drift(
 
 
 def _compare(encoder: GroupEncoder, source: TableSource, columns: list[str], rate: float) -> Drift:
-    """Add up the moments of all batches, and compare them with those of the encoder."""
-    from sufrep.encoders._drift import make_drift, new_moments
+    """Read the table once for the moments, which add up, and once for the spread of each group's levels."""
+    from sufrep.encoders._drift import NewRows, make_drift, stored_moments
 
-    found: dict[str, NewMoments] = {}
     n_batches = -(-source.n_rows // BATCH)
+    n_steps = (1 + len(stored_moments(encoder))) * n_batches
     with progress("drift") as report:
-        report(0, n_batches, "")
-        for n_done, batch in enumerate(source.batches(BATCH), 1):
-            for name, part in new_moments(encoder, batch.select(columns)).items():
+        report(0, n_steps, "")
+        n_done = 0
+
+        def batches() -> Iterator[NewRows]:
+            nonlocal n_done
+            for batch in source.batches(BATCH):
+                yield NewRows.read(encoder, batch.select(columns))
+                n_done += 1
+                report(min(n_done, n_steps), n_steps, "")
+
+        def squares_along(group: str, moments: GroupMoments, directions: Floats) -> Floats:
+            parts = (rows.squares_along(group, moments, directions) for rows in batches())
+            return reduce(add, parts)
+
+        found: dict[str, NewMoments] = {}
+        for rows in batches():
+            for name, part in rows.moments().items():
                 found[name] = found[name].add(part) if name in found else part
-            report(n_done, n_batches, "")
-    return make_drift(encoder, found, rate)
+        drift = make_drift(encoder, found, squares_along, rate)
+        report(n_steps, n_steps, "")
+    return drift
 
 
 def _print(drift: Drift, printer: Printer) -> None:

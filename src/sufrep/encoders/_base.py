@@ -24,7 +24,7 @@ from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
-from sufrep.encoders._drift import check_rate, make_drift, new_moments
+from sufrep.encoders._drift import NewRows, check_rate, make_drift, stored_moments
 from sufrep.encoders._inputs import (
     Covariate,
     GroupSample,
@@ -357,7 +357,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_rate(rate)
-        return make_drift(self, new_moments(self, X, sample_weight), rate)
+        stored_moments(self)
+        rows = NewRows.read(self, X, sample_weight)
+        return make_drift(self, rows.moments(), rows.squares_along, rate)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the encoder to a file that holds no code; `sufrep.load` reads it back.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -23,15 +24,16 @@ from sufrep.encoders._inputs import (
     warn_of_unseen,
 )
 from sufrep.errors import InvalidParameterError, NoMomentsError, UnknownGroupError
-from sufrep.representation import level_label
-from sufrep.solvers.drift import level_drift
+from sufrep.representation import level_label, level_positions
+from sufrep.solvers.drift import level_drift, sums_of_squares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from os import PathLike
     from pathlib import Path
 
     from sufrep._arrays import Array, Codes, Floats, Levels, Mask
+    from sufrep._frames import Factor, Table
     from sufrep.encoders._base import GroupEncoder
     from sufrep.moments import GroupMoments
     from sufrep.solvers.drift import LevelDrift
@@ -314,36 +316,91 @@ class NewMoments(NamedTuple):
         return NewMoments(moments, self.n_rows + other.n_rows)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NewRows:
+    """Rows to compare with those of the fit; all of them, or a batch.
+
+    Parameters
+    ----------
+    table : Table
+    factors : dict of str to Factor
+        Levels and codes of each group.
+    names : tuple of str
+        Names of the covariates that the encoder knows.
+    columns : tuple of ndarray, each of shape (n,)
+        Their values.
+    weights : ndarray, shape (n,), or None
+    """
+
+    table: Table
+    factors: dict[str, Factor]
+    names: tuple[str, ...]
+    columns: tuple[Array, ...]
+    weights: Floats | None
+
+    @classmethod
+    def read(cls, encoder: GroupEncoder, X: Any, sample_weight: Any = None) -> Self:
+        """Read and check rows."""
+        table = read_table(encoder, X, reset=False)
+        weights = check_weights(sample_weight, table.n_rows)
+        layout = encoder.layout_
+        known = [encoder.covariates_[j] for j in _covariates(encoder)]
+        factors = {
+            name: read_factor(table, group, encoder.missing)
+            for name, group in zip(layout.group_names(layout.names), layout.groups, strict=True)
+        }
+        columns = read_known_columns(table, layout, known) if known else ()
+        names = tuple(covariate.name(layout.names) for covariate in known)
+        return cls(table, factors, names, columns, weights)
+
+    def moments(self) -> dict[str, NewMoments]:
+        """The moments in every group."""
+        n_rows = float(self.table.n_rows if self.weights is None else self.weights.sum())
+        return {
+            name: NewMoments(
+                collect_moments(self.table, factor, self.columns, names=self.names, weights=self.weights),
+                n_rows,
+            )
+            for name, factor in self.factors.items()
+        }
+
+    def squares_along(self, group: str, moments: GroupMoments, directions: Floats) -> Floats:
+        """Sums of squares by level of ``moments`` along a direction for each, from its mean; (n_levels,)."""
+        places = level_positions(moments.levels)
+        factor = self.factors[group]
+        place = np.array([*(places.get(level, -1) for level in factor.levels.tolist()), -1])
+        return sums_of_squares(place[factor.codes], self.columns, self.weights, moments.mean, directions)
+
+
 def check_rate(rate: Any) -> None:
     """Raise if a number is not a rate."""
     if not (isinstance(rate, Real) and 0 < float(rate) < 1):
         raise InvalidParameterError("rate", rate, "a number between 0 and 1")
 
 
-def new_moments(encoder: GroupEncoder, X: Any, sample_weight: Any = None) -> dict[str, NewMoments]:
-    """The moments of new rows in every group, of the covariates that the encoder knows."""
-    table = read_table(encoder, X, reset=False)
-    weights = check_weights(sample_weight, table.n_rows)
-    layout, positions = encoder.layout_, _covariates(encoder)
-    known = [encoder.covariates_[j] for j in positions]
-    columns = read_known_columns(table, layout, known) if known else ()
-    n_rows = float(table.n_rows if weights is None else weights.sum())
-    found = {}
-    for name, group in zip(layout.group_names(layout.names), layout.groups, strict=True):
-        names = [_stored(encoder)[name].covariates[j] for j in positions]
-        factor = read_factor(table, group, encoder.missing)
-        moments = collect_moments(table, factor, columns, names=names, weights=weights)
-        found[name] = NewMoments(moments, n_rows)
-    return found
+def make_drift(
+    encoder: GroupEncoder,
+    new: Mapping[str, NewMoments],
+    squares_along: Callable[[str, GroupMoments, Floats], Floats],
+    rate: float,
+) -> Drift:
+    """Compare the moments of new rows with those that the encoder keeps.
 
-
-def make_drift(encoder: GroupEncoder, new: Mapping[str, NewMoments], rate: float) -> Drift:
-    """Compare the moments of new rows with those that the encoder keeps."""
+    Parameters
+    ----------
+    encoder : GroupEncoder
+    new : mapping of str to NewMoments
+        By group.
+    squares_along : callable
+        `NewRows.squares_along` of all rows that the moments are from.
+    rate : float
+    """
     groups = {}
     layout = encoder.layout_
+    stored = stored_moments(encoder)
     for columns, (name, (now, n_rows)) in zip(layout.groups, new.items(), strict=True):
-        then = _stored(encoder)[name].select(_covariates(encoder))
-        found = level_drift(then, now)
+        then = stored[name].select(_covariates(encoder))
+        found = level_drift(then, now, partial(squares_along, name, now))
         is_new = found.rows_then == 0
         if is_new.sum() == now.n_levels:
             warn_of_unseen(name, now.levels.tolist(), then.levels.tolist())
@@ -352,15 +409,16 @@ def make_drift(encoder: GroupEncoder, new: Mapping[str, NewMoments], rate: float
     return Drift(groups, rate)
 
 
-def _covariates(encoder: GroupEncoder) -> list[int]:
-    """Positions of the covariates; the target, too, may describe the levels, and has no column in X."""
-    return [j for j, covariate in enumerate(encoder.covariates_) if covariate.position is not None]
-
-
-def _stored(encoder: GroupEncoder) -> dict[str, GroupMoments]:
+def stored_moments(encoder: GroupEncoder) -> dict[str, GroupMoments]:
+    """The moments that new rows are compared with."""
     if not hasattr(encoder, "moments_"):
         raise NoMomentsError(type(encoder).__name__)
     return encoder.moments_
+
+
+def _covariates(encoder: GroupEncoder) -> list[int]:
+    """Positions of the covariates; the target, too, may describe the levels, and has no column in X."""
+    return [j for j, covariate in enumerate(encoder.covariates_) if covariate.position is not None]
 
 
 def _group_drift(

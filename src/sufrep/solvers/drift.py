@@ -15,7 +15,9 @@ from sufrep.representation import level_positions
 from sufrep.solvers.shrinkage import within_freedom
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Codes, Floats, Levels, Mask
+    from collections.abc import Callable
+
+    from sufrep._arrays import Codes, Columns, Floats, Levels, Mask
     from sufrep.moments import GroupMoments
 
 # A spread within levels, relative to the values, and a difference of values that never vary, below which they
@@ -31,6 +33,7 @@ _MOVED = 1e-3
 _LEAST_FREEDOM = 2
 # Standardised differences are limited to numbers whose squares leave room for weights and eigenvalues.
 _LARGEST = 1e100
+_ROWS = 1 << 15  # rows that are read at a time
 _BLOCK = 256  # levels with nulls that are solved at a time, so that their matrices stay in the cache
 
 
@@ -48,7 +51,8 @@ class LevelDrift:
         Hotelling's T², NaN where there is no test. It is infinite where a covariate that does not vary within
         levels has changed.
     df1, df2 : ndarray, shape (n_levels,)
-        Degrees of freedom r and ν − r + 1 of F = T² (ν − r + 1)/(ν r).
+        Degrees of freedom of F = T² (ν − r + 1)/(ν r): r, and the smaller of ν − r + 1 and those of the
+        level's own spread.
     p_value : ndarray, shape (n_levels,)
     q_value : ndarray, shape (n_levels,)
         The p-values adjusted by Benjamini and Hochberg over the levels that are tested.
@@ -70,7 +74,9 @@ class LevelDrift:
     difference: Floats
 
 
-def level_drift(then: GroupMoments, now: GroupMoments) -> LevelDrift:
+def level_drift(
+    then: GroupMoments, now: GroupMoments, squares_along: Callable[[Floats], Floats] | None = None
+) -> LevelDrift:
     """Compare the levels of new rows with those of old rows.
 
     For a level with n old and m new rows whose means differ by d, Hotelling's statistic is
@@ -78,6 +84,13 @@ def level_drift(then: GroupMoments, now: GroupMoments) -> LevelDrift:
     all levels, with ν degrees of freedom. If covariates are normal with the same covariance in all levels,
     and the level has not moved, then T² (ν − r + 1)/(ν r) has the distribution F(r, ν − r + 1), with r the
     rank of W. Means of many rows are nearly normal whatever the covariates are; those of a few rows are not.
+
+    Real levels do not have the same covariance, and T² then reports those that vary most. So the variance of
+    the level's own new rows along a = W⁻¹d is compared with aᵀWa. Their ratio ρ, with m − 1 degrees of
+    freedom, divides T²: whatever the covariance Σ of the level is, (dᵀW⁻¹d)²/(dᵀW⁻¹ΣW⁻¹d) ≤ dᵀΣ⁻¹d
+    (Cauchy and Schwarz), so that the test is not too liberal. As in Smyth's moderated t-test (2004), ρ is
+    shrunk towards its mean over the levels, which counts ν₀ degrees of freedom: the fewer, the more the
+    levels differ. The second degrees of freedom of F are then ν₀ + m − 1, if that is less.
 
     With nulls, each mean counts with its own number of rows, and covariates that a level lacks are left out.
     How many rows two covariates share is known within bounds only, and the statistic is shrunk by as much as
@@ -93,6 +106,10 @@ def level_drift(then: GroupMoments, now: GroupMoments) -> LevelDrift:
     then, now : GroupMoments
         Of the same covariates. Second moments of either are used if there are any; without any, nothing is
         tested.
+    squares_along : callable, optional
+        A function from directions, one for each level of ``now`` (n_levels, p), to the sums of squares of
+        the new rows of each level along them, as `sums_of_squares` computes; (n_levels,). Without it, all
+        levels are taken to have the same covariance.
     """
     places = level_positions(then.levels)
     place = np.fromiter((places.get(level, -1) for level in now.levels.tolist()), dtype=np.intp)
@@ -101,7 +118,14 @@ def level_drift(then: GroupMoments, now: GroupMoments) -> LevelDrift:
     rows_then, rows_now = np.zeros((2, len(levels)))
     rows_then[:n_then] = then.weight
     rows_now[np.where(known, place, n_then - 1 + np.cumsum(~known))] = now.weight
-    tests = _compare(_Side.of(then, place[known]), _Side.of(now, np.flatnonzero(known)), _spread(then, now))
+    old, new = _Side.of(then, place[known]), _Side.of(now, np.flatnonzero(known))
+
+    def own_squares(directions: Floats) -> Floats:
+        whole = np.zeros((now.n_levels, directions.shape[1]))
+        whole[known] = directions
+        return squares_along(whole)[known] if squares_along else np.zeros(0)
+
+    tests = _compare(old, new, _spread(then, now), own_squares if squares_along else None)
 
     def for_all_levels(table: Any, fill: float) -> Any:
         whole = np.full(len(levels), fill, dtype=table.dtype)
@@ -121,6 +145,43 @@ def level_drift(then: GroupMoments, now: GroupMoments) -> LevelDrift:
         for_all_levels(tests.covariate, -1),
         for_all_levels(tests.difference, np.nan),
     )
+
+
+def sums_of_squares(
+    codes: Codes, columns: Columns, weights: Floats | None, mean: Floats, directions: Floats
+) -> Floats:
+    """Sum of squares, by level, of the deviations of rows from their level's mean along a direction.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Position of each row's level, −1 for rows to leave out.
+    columns : sequence of ndarray, each of shape (n,)
+        The covariates; a null does not deviate.
+    weights : ndarray, shape (n,), or None
+    mean, directions : ndarray, shape (n_levels, p)
+
+    Returns
+    -------
+    ndarray, shape (n_levels,)
+    """
+    total = np.zeros(len(mean) + 1)
+    tables = [
+        np.append(table, np.zeros((1, table.shape[1])), axis=0).T.copy() for table in (mean, directions)
+    ]
+    for part in blocks(len(codes), _ROWS):
+        own = codes[part]
+        along = np.zeros(len(own))
+        # Rows that do not count may hold anything.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for column, center, direction in zip(columns, *tables, strict=True):
+                step = (np.asarray(column[part], dtype=np.float64) - center[own]) * direction[own]
+                along += np.where(np.isnan(step), 0.0, step)
+            squares = (
+                along**2 if weights is None else np.where(weights[part] > 0, weights[part] * along**2, 0.0)
+            )
+        total += np.bincount(np.where(own < 0, len(mean), own), squares, len(total))
+    return total[:-1]
 
 
 class _Side(NamedTuple):
@@ -213,13 +274,19 @@ class _Tests(NamedTuple):
     difference: Floats
 
 
-class _FTests(NamedTuple):
-    """Statistics with their degrees of freedom and p-values; (k,) each."""
+class _Statistics(NamedTuple):
+    """Statistics whose distribution is r ν/(ν − r + 1) F(r, ν − r + 1) if all levels have one covariance.
+
+    (k,) each; directions (k, p).
+    """
 
     statistic: Floats
-    df1: Floats
-    df2: Floats
-    p_value: Floats
+    rank: Floats
+    freedom: Floats
+    n_tests: Floats  # of which this is the largest
+    direction: Floats  # in which the level moved: W⁻¹d, in the units of the covariates
+    variance: Floats  # of a row along it, if it is that of all levels
+    chance: Floats  # p-value of what never varied and has changed, 1 if nothing has
 
 
 class _Differences(NamedTuple):
@@ -233,9 +300,11 @@ class _Differences(NamedTuple):
     is_broken: Mask  # whether a covariate that does not vary has changed
 
 
-def _compare(old: _Side, new: _Side, spread: _Spread | None) -> _Tests:
+def _compare(
+    old: _Side, new: _Side, spread: _Spread | None, own_squares: Callable[[Floats], Floats] | None
+) -> _Tests:
     """Test every level of two sides that have the same levels, in the same order."""
-    if spread is None:
+    if spread is None or not len(old.weight):
         nothing = np.full(len(old.weight), np.nan)
         return _Tests(nothing, nothing, nothing, nothing, np.full(len(nothing), -1), nothing)
     found = _differences(old, new, spread)
@@ -245,13 +314,18 @@ def _compare(old: _Side, new: _Side, spread: _Spread | None) -> _Tests:
         spread.joint_freedom >= _LEAST_FREEDOM * np.count_nonzero(varies)
         and (spread.joint_deviation[varies] > _NO_SPREAD * spread.deviation[varies]).all()
     ):
-        tests = _hotelling(old, new, found, spread)
+        statistics = _hotelling(old, new, found, spread)
     else:
-        tests = _one_by_one(found, spread.freedom)
+        statistics = _one_by_one(found, spread)
+    own = _own_spread(statistics, new, own_squares)
+    statistic, rank = statistics.statistic / own.ratio, statistics.rank
+    df2 = np.minimum(statistics.freedom - rank + 1, own.freedom)
+    scaled = statistic * (statistics.freedom - rank + 1) / (statistics.freedom * np.maximum(rank, 1.0))
+    p_value = np.where(rank > 0, special.fdtrc(np.maximum(rank, 1.0), df2, scaled), 1.0)
+    p_value = np.minimum(p_value * statistics.n_tests, 1.0)
     broken = found.is_broken
     chance = _chance(np.minimum(old.observed, new.observed), spread.freedom)
-    p_value = np.minimum(tests.p_value, np.where(broken, chance, 1.0).min(axis=1))
-    statistic = np.where(broken.any(axis=1), np.inf, tests.statistic)
+    chance = np.minimum(statistics.chance, np.where(broken, chance, 1.0).min(axis=1))
     most = np.where(broken, np.inf, found.standardised**2 * found.weight).argmax(axis=1)
     shown = np.where(broken, np.copysign(np.inf, found.raw), found.standardised)
     tested = found.there.any(axis=1)
@@ -260,13 +334,48 @@ def _compare(old: _Side, new: _Side, spread: _Spread | None) -> _Tests:
         return np.where(tested, values, np.nan)
 
     return _Tests(
-        where_tested(statistic),
-        where_tested(tests.df1),
-        where_tested(tests.df2),
-        where_tested(p_value),
+        where_tested(np.where(chance < 1, np.inf, statistic)),
+        where_tested(rank),
+        where_tested(df2),
+        where_tested(np.minimum(p_value, chance)),
         np.where(tested, most, -1),
         where_tested(shown[np.arange(len(most)), most]),
     )
+
+
+class _OwnSpread(NamedTuple):
+    """The variance of each level's own rows as a ratio to that of all, and its degrees of freedom; (k,)."""
+
+    ratio: Floats
+    freedom: Floats
+
+
+def _own_spread(
+    statistics: _Statistics, new: _Side, own_squares: Callable[[Floats], Floats] | None
+) -> _OwnSpread:
+    """Shrink the ratios of all levels towards their mean, by as much as they do not differ more than noise.
+
+    If true ratios are τ ν₀/χ²(ν₀), their squared coefficient of variation is 2/(ν₀ − 4), which the method of
+    moments finds: a sample ratio with f degrees of freedom adds 2/f (1 + 2/(ν₀ − 4)) to it.
+    """
+    one, unlimited = np.ones(len(new.weight)), np.full(len(new.weight), np.inf)
+    if own_squares is None:
+        return _OwnSpread(one, unlimited)
+    # With nulls, a mean of n of m rows moves by m/n as much with each of them.
+    factor = ratio(np.broadcast_to(new.weight[:, None], new.observed.shape), new.observed)
+    squares = own_squares(statistics.direction * factor)
+    freedom = np.where(statistics.variance > 0, np.maximum(new.weight - 1, 0.0), 0.0)
+    if not freedom.any():
+        return _OwnSpread(one, unlimited)
+    own = ratio(ratio(squares, statistics.variance), freedom)
+    center = float(freedom @ own / freedom.sum())
+    n_levels = np.count_nonzero(freedom)
+    excess = float(freedom @ (own / center - 1) ** 2) - 2 * n_levels
+    variation = excess / float(freedom.sum() + 2 * n_levels)
+    if variation <= 0:
+        return _OwnSpread(np.full(len(own), center), unlimited)
+    prior = 4 + 2 / variation
+    return _OwnSpread((prior * center + freedom * own) / (prior + freedom), prior + freedom)
 
 
 def _differences(old: _Side, new: _Side, spread: _Spread) -> _Differences:
@@ -302,64 +411,67 @@ def _chance(rows: Floats, freedom: Floats | float) -> Floats:
     return np.asarray(np.exp(-rows * np.log(freedom + 2.0)))
 
 
-def _f_tests(statistic: Floats, rank: Floats, freedom: float) -> _FTests:
-    """P-values of T² with a covariance of given rank and degrees of freedom; 1 for rank 0."""
-    rest = freedom - rank + 1
-    scaled = statistic * rest / (freedom * np.maximum(rank, 1.0))
-    p_value = np.where(rank > 0, special.fdtrc(np.maximum(rank, 1.0), rest, scaled), 1.0)
-    return _FTests(statistic, rank, rest, p_value)
-
-
-def _one_by_one(found: _Differences, freedom: Floats) -> _FTests:
-    """Test the covariates by themselves; the smallest p-value counts, times the number of covariates."""
+def _one_by_one(found: _Differences, spread: _Spread) -> _Statistics:
+    """The largest squared t statistic of a single covariate."""
     there = found.there & found.varies
     squares = found.standardised**2 * found.weight
-    each = np.where(there, special.fdtrc(1.0, np.maximum(freedom, 1e-300), squares), 1.0)
-    least = each.argmin(axis=1)
+    freedom = np.maximum(spread.freedom, 1e-300)
+    least = np.where(there, special.fdtrc(1.0, freedom, squares), 2.0).argmin(axis=1)
     levels = np.arange(len(least))
-    return _FTests(
+    direction = np.zeros_like(squares)
+    direction[levels, least] = there[levels, least] / np.where(found.varies, spread.deviation, 1.0)[least]
+    return _Statistics(
         squares[levels, least],
         np.ones(len(least)),
-        np.broadcast_to(freedom, each.shape)[levels, least],
-        np.minimum(each[levels, least] * np.count_nonzero(there, axis=1), 1.0),
+        freedom[least],
+        np.count_nonzero(there, axis=1).astype(np.float64),
+        direction,
+        there[levels, least].astype(np.float64),
+        np.ones(len(least)),
     )
 
 
-def _hotelling(old: _Side, new: _Side, found: _Differences, spread: _Spread) -> _FTests:
-    """Test all covariates that vary within levels together."""
+def _hotelling(old: _Side, new: _Side, found: _Differences, spread: _Spread) -> _Statistics:
+    """T² of all covariates that vary within levels."""
     chosen = np.flatnonzero(found.varies & (spread.freedom > 0))
     old, new = old.select(chosen), new.select(chosen)
     # In the units of the matrix: others would make small eigenvalues meaningless
     # (test_nulls_do_not_break_an_equation_that_holds).
     standardised = _limited_ratio(found.raw[:, chosen], spread.joint_deviation[chosen])
-    errors = standardised * np.sqrt(found.weight[:, chosen])
-    correlation = spread.correlation[np.ix_(chosen, chosen)]
+    root = np.sqrt(found.weight[:, chosen])
+    errors, correlation = standardised * root, spread.correlation[np.ix_(chosen, chosen)]
     whole = old.is_whole() & new.is_whole()
     values, axes = np.linalg.eigh(correlation)
     real = values > _NO_SPREAD
-    statistic = ((errors @ axes[:, real]) ** 2 / values[real]).sum(axis=1)
+    solved = (errors @ axes[:, real] / values[real]) @ axes[:, real].T
     rank = np.full(len(errors), float(np.count_nonzero(real)))
     partial = np.flatnonzero(~whole)
     for part in blocks(len(partial), _BLOCK):
         rows = partial[part]
-        statistic[rows], rank[rows] = _with_nulls(
+        solved[rows], rank[rows] = _with_nulls(
             old.take(rows), new.take(rows), errors[rows], correlation, regular=bool(real.all())
         )
-    tests = _f_tests(statistic, rank, max(spread.joint_freedom, 1.0))
+    along = solved * root
+    direction = np.zeros_like(found.raw)
+    direction[:, chosen] = along / spread.joint_deviation[chosen]
     # Means of different rows need not obey an equation that holds in every row, so nulls leave this out.
     off = np.abs(standardised @ axes[:, ~real]).max(axis=1, initial=0.0)
-    broken = whole & (off > _MOVED)
     chance = _chance(np.minimum(old.weight, new.weight), spread.joint_freedom)
-    return tests._replace(
-        statistic=np.where(broken, np.inf, tests.statistic),
-        p_value=np.where(broken, np.minimum(chance, tests.p_value), tests.p_value),
+    return _Statistics(
+        (errors * solved).sum(axis=1),
+        rank,
+        np.full(len(rank), max(spread.joint_freedom, 1.0)),
+        np.ones(len(rank)),
+        direction,
+        np.einsum("kj,jl,kl->k", along, correlation, along, optimize=True),
+        np.where(whole & (off > _MOVED), chance, 1.0),
     )
 
 
 def _with_nulls(
     old: _Side, new: _Side, errors: Floats, correlation: Floats, *, regular: bool
 ) -> tuple[Floats, Floats]:
-    """T² and its rank for levels whose covariates are known in different numbers of rows; (k,) each."""
+    """C⁻¹z (k, p), and the rank of C (k,), of levels with covariates known in different numbers of rows."""
     matrix, doubt = _error_correlation(old, new, correlation)
     missing = np.diagonal(matrix, axis1=1, axis2=2) == 0
     if regular:
@@ -367,15 +479,15 @@ def _with_nulls(
         # this one above the true one, so it can be solved, which takes a tenth of the time.
         lifted = matrix + (doubt[:, None, None] + missing[:, :, None]) * np.eye(len(correlation))
         solved = np.linalg.solve(lifted, errors[:, :, None])[:, :, 0]
-        return (errors * solved).sum(axis=1), np.count_nonzero(~missing, axis=1).astype(np.float64)
+        return solved, np.count_nonzero(~missing, axis=1).astype(np.float64)
     values, axes = np.linalg.eigh(matrix)
     values += doubt[:, None]
     real = values > _NO_SPREAD
-    along = np.einsum("kp,kpr->kr", errors, axes)
-    statistic = (real * along**2 / np.where(real, values, 1.0)).sum(axis=1)
+    along = np.einsum("kp,kpr->kr", errors, axes) * real / np.where(real, values, 1.0)
+    solved = np.einsum("kr,kpr->kp", along, axes)
     # Covariates that are missing have eigenvalues of 0, which the bound may lift above the threshold.
     lifted_zeros = np.where(doubt > _NO_SPREAD, np.count_nonzero(missing, axis=1), 0)
-    return statistic, (np.count_nonzero(real, axis=1) - lifted_zeros).astype(np.float64)
+    return solved, (np.count_nonzero(real, axis=1) - lifted_zeros).astype(np.float64)
 
 
 def _error_correlation(old: _Side, new: _Side, correlation: Floats) -> tuple[Floats, Floats]:
