@@ -334,7 +334,7 @@ def test_the_page_has_the_verdict_every_level_and_both_charts(tmp_path):
         "zip: new levels",
         "zip: vanished",
         "4 then, 4 now",
-        "same spread in all levels",
+        "the means of levels as about normal",
     ):
         assert part in text
     assert text.count("vegaEmbed") > 0
@@ -345,7 +345,7 @@ def test_the_page_of_a_coding_has_sizes_only(tmp_path):
     text = ContrastEncoder("zip").fit(OLD).drift(NEW).to_html(tmp_path / "drift.html").read_text()
     assert "levels that moved" not in text
     assert "zip: rows then and now" in text
-    assert "same spread" not in text
+    assert "as about normal" not in text
 
 
 def test_the_page_shows_what_has_no_number(tmp_path):

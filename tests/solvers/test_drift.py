@@ -12,7 +12,7 @@ from scipy import stats
 
 from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels
-from sufrep.solvers.drift import level_drift
+from sufrep.solvers.drift import level_drift, sums_of_squares
 
 Rows = tuple[np.ndarray, np.ndarray]
 TABLES = ("statistic", "df1", "df2", "p_value", "q_value", "difference")
@@ -276,6 +276,96 @@ def test_everything_moved_by_a_constant_is_found_in_levels_of_one_row():
     year = np.full((60, 1), 2023.0)
     found = drift((labels.repeat(2), year), (labels, year[:30] + 1))
     assert (found.q_value < 0.05).all()
+
+
+# The spread of a level's own rows
+
+
+def with_own_spread(then: Rows, now: Rows, weights: Any = None) -> Any:
+    new = moments(now, weights=weights)
+    codes = np.searchsorted(new.levels.astype(int), now[0])
+    return level_drift(
+        moments(then),
+        new,
+        lambda directions: sums_of_squares(codes, now[1].T, weights, new.mean, directions),
+    )
+
+
+def test_sums_of_squares_are_those_of_the_rows_along_their_directions():
+    rng = np.random.default_rng(0)
+    codes, x, weights = (
+        rng.integers(-1, 3, 50),
+        rng.normal(size=(50, 2)),
+        rng.integers(0, 3, 50).astype(float),
+    )
+    x[4, 1] = np.nan
+    weights[6], x[6] = 0, np.inf
+    mean, directions = rng.normal(size=(2, 3, 2))
+    expected = np.zeros(3)
+    for code, row, weight in zip(codes, x, weights, strict=True):
+        if code >= 0 and weight:
+            expected[code] += weight * (np.nan_to_num(row - mean[code]) @ directions[code]) ** 2
+    np.testing.assert_allclose(sums_of_squares(codes, x.T, weights, mean, directions), expected)
+
+
+def test_the_statistic_is_divided_by_the_moderated_ratio_of_the_spreads():
+    then, now = draw(0, n=600), draw(1, n=600, shift=1.0)
+    now[1][now[0] == 0] += 3 * (now[1][now[0] == 0] - now[1][now[0] == 0].mean(axis=0))
+    plain, found = drift(then, now), with_own_spread(then, now)
+    scatter = moments(then).scatter + moments(now).scatter
+    common = scatter / (1200 - 12)
+    ratios, freedom = [], []
+    for level in range(6):
+        old, new = (x[labels == level] for labels, x in (then, now))
+        a = np.linalg.solve(common, new.mean(axis=0) - old.mean(axis=0))
+        ratios.append(np.var(new @ a, ddof=1) / (a @ common @ a))
+        freedom.append(len(new) - 1)
+    ratios, freedom = np.array(ratios), np.array(freedom)
+    center = np.average(ratios, weights=freedom)
+    variation = (freedom @ (ratios / center - 1) ** 2 - 12) / (freedom.sum() + 12)
+    prior = 4 + 2 / variation
+    moderated = (prior * center + freedom * ratios) / (prior + freedom)
+    np.testing.assert_allclose(found.statistic, plain.statistic / moderated, rtol=1e-8)
+    np.testing.assert_allclose(found.df2, prior + freedom, rtol=1e-8)
+    scaled = found.statistic * (1188 - 3 + 1) / (1188 * 3)
+    np.testing.assert_allclose(found.p_value, stats.f.sf(scaled, 3, prior + freedom), rtol=1e-6)
+
+
+def test_levels_that_vary_more_than_others_have_not_moved():
+    """Rejection rates at 5 % without any drift; one level in four varies three times as much."""
+    rates = []
+    for seed in range(20):
+        sides = [draw(2 * seed + side, n=800, n_levels=40) for side in (0, 1)]
+        for labels, x in sides:
+            x[labels % 4 == 0] = labels[labels % 4 == 0, None] + 3 * (
+                x[labels % 4 == 0] - labels[labels % 4 == 0, None]
+            )
+        rates.append([np.mean(test(*sides).p_value < 0.05) for test in (drift, with_own_spread)])
+    plain, own = np.mean(rates, axis=0)
+    assert plain > 0.1
+    assert own < 0.06
+
+
+def test_levels_of_the_same_spread_lose_hardly_any_power():
+    then, now = draw(0, n=2000), draw(1, n=2000, shift=1.0)
+    np.testing.assert_allclose(with_own_spread(then, now).statistic, drift(then, now).statistic, rtol=0.2)
+
+
+def test_rows_with_weights_and_nulls_have_the_spread_of_repeated_rows():
+    then, now = draw(0), draw(1, n=60)
+    now[1][::7, 1] = np.nan
+    weights = np.random.default_rng(0).integers(0, 4, 60).astype(float)
+    repeated = (now[0].repeat(weights.astype(int)), now[1].repeat(weights.astype(int), axis=0))
+    one, other = with_own_spread(then, now, weights), with_own_spread(then, repeated)
+    for name in TABLES:
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-8)
+
+
+def test_levels_of_one_row_take_the_spread_of_all():
+    then, now = draw(0), (np.arange(6), draw(1)[1][:6])
+    one, other = with_own_spread(then, now), drift(then, now)
+    np.testing.assert_allclose(one.statistic, other.statistic)
+    np.testing.assert_allclose(one.p_value, other.p_value)
 
 
 # Other samples

@@ -348,8 +348,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             Frequencies, as in ``fit``.
         rate : float, default=0.05
             False-discovery rate: of the levels that are reported to have moved, at most this share has not,
-            on average. It is controlled in each group (Benjamini and Hochberg), if rows are independent and
-            covariates about normal with the same spread in all levels.
+            on average. It is controlled in each group (Benjamini and Hochberg), if rows are independent, the
+            means of levels about normal, and the spread of a level is what it was.
 
         Returns
         -------

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 _MAX_LISTED = 500
 _ASSUMPTIONS = (
-    "The test takes rows as independent, and covariates as about normal with the same spread in all levels. "
-    "A level whose rows vary much more than those of others, or that has a few extreme rows, may seem to "
-    "have moved.",
+    "The test takes rows as independent, the means of levels as about normal, and the spread of a level as "
+    "what it was. A level with a few extreme rows may seem to have moved.",
     "In large tables, differences are found that are too small to matter: look at their size too.",
 )
 

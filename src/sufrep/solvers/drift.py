@@ -284,8 +284,7 @@ class _Statistics(NamedTuple):
     rank: Floats
     freedom: Floats
     n_tests: Floats  # of which this is the largest
-    direction: Floats  # in which the level moved: W⁻¹d, in the units of the covariates
-    variance: Floats  # of a row along it, if it is that of all levels
+    direction: Floats  # in which it moved: W⁻¹d, scaled so that rows of all levels have a variance of 1
     chance: Floats  # p-value of what never varied and has changed, 1 if nothing has
 
 
@@ -364,11 +363,13 @@ def _own_spread(
     # With nulls, a mean of n of m rows moves by m/n as much with each of them.
     factor = ratio(np.broadcast_to(new.weight[:, None], new.observed.shape), new.observed)
     squares = own_squares(statistics.direction * factor)
-    freedom = np.where(statistics.variance > 0, np.maximum(new.weight - 1, 0.0), 0.0)
-    if not freedom.any():
+    freedom = np.where(statistics.direction.any(axis=1), np.maximum(new.weight - 1, 0.0), 0.0)
+    # Rows that are part of the common covariance cannot exceed this; numbers without squares are no part of
+    # it.
+    own = np.minimum(ratio(squares, freedom), statistics.freedom)
+    center = float(freedom @ own / max(freedom.sum(), 1e-300))
+    if not center > 0:
         return _OwnSpread(one, unlimited)
-    own = ratio(ratio(squares, statistics.variance), freedom)
-    center = float(freedom @ own / freedom.sum())
     n_levels = np.count_nonzero(freedom)
     excess = float(freedom @ (own / center - 1) ** 2) - 2 * n_levels
     variation = excess / float(freedom.sum() + 2 * n_levels)
@@ -426,7 +427,6 @@ def _one_by_one(found: _Differences, spread: _Spread) -> _Statistics:
         freedom[least],
         np.count_nonzero(there, axis=1).astype(np.float64),
         direction,
-        there[levels, least].astype(np.float64),
         np.ones(len(least)),
     )
 
@@ -452,8 +452,10 @@ def _hotelling(old: _Side, new: _Side, found: _Differences, spread: _Spread) -> 
             old.take(rows), new.take(rows), errors[rows], correlation, regular=bool(real.all())
         )
     along = solved * root
+    variance = np.einsum("kj,jl,kl->k", along, correlation, along, optimize=True)
     direction = np.zeros_like(found.raw)
-    direction[:, chosen] = along / spread.joint_deviation[chosen]
+    direction[:, chosen] = ratio(along, np.sqrt(np.maximum(variance, 0.0))[:, None])
+    direction[:, chosen] /= spread.joint_deviation[chosen]
     # Means of different rows need not obey an equation that holds in every row, so nulls leave this out.
     off = np.abs(standardised @ axes[:, ~real]).max(axis=1, initial=0.0)
     chance = _chance(np.minimum(old.weight, new.weight), spread.joint_freedom)
@@ -463,7 +465,6 @@ def _hotelling(old: _Side, new: _Side, found: _Differences, spread: _Spread) -> 
         np.full(len(rank), max(spread.joint_freedom, 1.0)),
         np.ones(len(rank)),
         direction,
-        np.einsum("kj,jl,kl->k", along, correlation, along, optimize=True),
         np.where(whole & (off > _MOVED), chance, 1.0),
     )
 
