@@ -431,8 +431,9 @@ def test_huge_new_numbers_have_moved(huge):
 
 def test_levels_far_from_zero_keep_their_digits():
     then, now = draw(0), draw(1, shift=1.0)
-    found = drift((then[0], then[1] + 1e9), (now[0], now[1] + 1e9))
-    np.testing.assert_allclose(found.statistic, drift(then, now).statistic, rtol=1e-4)
+    for test in (drift, with_own_spread):
+        found = test((then[0], then[1] + 1e9), (now[0], now[1] + 1e9))
+        np.testing.assert_allclose(found.statistic, test(then, now).statistic, rtol=1e-4)
 
 
 def test_null_and_crossed_levels_are_levels_like_others():

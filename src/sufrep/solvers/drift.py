@@ -165,22 +165,32 @@ def sums_of_squares(
     -------
     ndarray, shape (n_levels,)
     """
+    # A last level, without a direction, is that of the rows to leave out.
+    centers = np.append(np.nan_to_num(mean), np.zeros((1, mean.shape[1])), axis=0).T
+    along = np.append(directions, np.zeros((1, mean.shape[1])), axis=0).T.copy()
     total = np.zeros(len(mean) + 1)
-    tables = [
-        np.append(table, np.zeros((1, table.shape[1])), axis=0).T.copy() for table in (mean, directions)
-    ]
-    for part in blocks(len(codes), _ROWS):
-        own = codes[part]
-        along = np.zeros(len(own))
-        # Rows that do not count may hold anything.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for column, center, direction in zip(columns, *tables, strict=True):
-                step = (np.asarray(column[part], dtype=np.float64) - center[own]) * direction[own]
-                along += np.where(np.isnan(step), 0.0, step)
-            squares = (
-                along**2 if weights is None else np.where(weights[part] > 0, weights[part] * along**2, 0.0)
-            )
-        total += np.bincount(np.where(own < 0, len(mean), own), squares, len(total))
+    # Rows that do not count may hold anything.
+    with np.errstate(over="ignore", invalid="ignore"):
+        # An origin that all levels share keeps the digits of columns far from zero.
+        origin = np.median(centers, axis=1)
+        shift = (along * (centers - origin[:, None])).sum(axis=0)
+        for part in blocks(len(codes), _ROWS):
+            own = np.where(codes[part] < 0, len(mean), codes[part])
+            values = [column[part] for column in columns]
+            # One look-up for each covariate; to subtract centers instead of an origin takes two.
+            deviation = -shift.take(own)
+            for column, start, direction in zip(values, origin, along, strict=True):
+                deviation += (column - start) * direction.take(own)
+            null = np.flatnonzero(np.isnan(deviation))
+            if len(null):
+                known = (
+                    np.array([column[null] for column in values], dtype=np.float64) - centers[:, own[null]]
+                )
+                deviation[null] = np.nan_to_num(known * along[:, own[null]]).sum(axis=0)
+            squares = deviation**2
+            if weights is not None:
+                squares = np.where(weights[part] > 0, weights[part] * squares, 0.0)
+            total += np.bincount(own, squares, len(total))
     return total[:-1]
 
 
