@@ -321,10 +321,11 @@ def test_the_statistic_is_divided_by_the_moderated_ratio_of_the_spreads():
         ratios.append(np.var(new @ a, ddof=1) / (a @ common @ a))
         freedom.append(len(new) - 1)
     ratios, freedom = np.array(ratios), np.array(freedom)
-    center = np.average(ratios, weights=freedom)
+    center = max(np.average(ratios, weights=freedom), 1.0)
     variation = (freedom @ (ratios / center - 1) ** 2 - 12) / (freedom.sum() + 12)
     prior = 4 + 2 / variation
-    moderated = (prior * center + freedom * ratios) / (prior + freedom)
+    moderated = np.maximum((prior * center + freedom * ratios) / (prior + freedom), 1.0)
+    assert 1 < moderated.max() > moderated.min()
     np.testing.assert_allclose(found.statistic, plain.statistic / moderated, rtol=1e-8)
     np.testing.assert_allclose(found.df2, prior + freedom, rtol=1e-8)
     scaled = found.statistic * (1188 - 3 + 1) / (1188 * 3)
@@ -344,6 +345,16 @@ def test_levels_that_vary_more_than_others_have_not_moved():
     plain, own = np.mean(rates, axis=0)
     assert plain > 0.1
     assert own < 0.06
+
+
+def test_indicators_that_are_rare_by_chance_have_not_moved():
+    """A level with no 1 among its new rows has no spread either."""
+    n_found = 0
+    for seed in range(15):
+        rng = np.random.default_rng([3, seed])
+        sides = [(rng.integers(0, 60, 60 * n), (rng.random((60 * n, 3)) < 0.1) * 1.0) for n in (100, 30)]
+        n_found += np.count_nonzero(with_own_spread(*sides).q_value < 0.05)
+    assert n_found <= 1
 
 
 def test_levels_of_the_same_spread_lose_hardly_any_power():

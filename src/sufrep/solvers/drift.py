@@ -90,7 +90,8 @@ def level_drift(
     freedom, divides T²: whatever the covariance Σ of the level is, (dᵀW⁻¹d)²/(dᵀW⁻¹ΣW⁻¹d) ≤ dᵀΣ⁻¹d
     (Cauchy and Schwarz), so that the test is not too liberal. As in Smyth's moderated t-test (2004), ρ is
     shrunk towards its mean over the levels, which counts ν₀ degrees of freedom: the fewer, the more the
-    levels differ. The second degrees of freedom of F are then ν₀ + m − 1, if that is less.
+    levels differ. The second degrees of freedom of F are then ν₀ + m − 1, if that is less. A ρ below 1
+    counts as 1, so that T² only ever becomes smaller.
 
     With nulls, each mean counts with its own number of rows, and covariates that a level lacks are left out.
     How many rows two covariates share is known within bounds only, and the statistic is shrunk by as much as
@@ -364,6 +365,8 @@ def _own_spread(
 ) -> _OwnSpread:
     """Shrink the ratios of all levels towards their mean, by as much as they do not differ more than noise.
 
+    They are at least 1.
+
     If true ratios are τ ν₀/χ²(ν₀), their squared coefficient of variation is 2/(ν₀ − 4), which the method of
     moments finds: a sample ratio with f degrees of freedom adds 2/f (1 + 2/(ν₀ − 4)) to it.
     """
@@ -377,16 +380,20 @@ def _own_spread(
     # Rows that are part of the common covariance cannot exceed this; numbers without squares are no part of
     # it.
     own = np.minimum(ratio(squares, freedom), statistics.freedom)
-    center = float(freedom @ own / max(freedom.sum(), 1e-300))
-    if not center > 0:
+    if not freedom.any():
         return _OwnSpread(one, unlimited)
+    # A spread below that of all levels is not trusted: where shares or skewed covariates are low by chance, so
+    # is their spread, and where a few old rows have all of it, that of the new ones is nearly 0
+    # (test_indicators_that_are_rare_by_chance_have_not_moved).
+    center = max(float(freedom @ own / freedom.sum()), 1.0)
     n_levels = np.count_nonzero(freedom)
     excess = float(freedom @ (own / center - 1) ** 2) - 2 * n_levels
     variation = excess / float(freedom.sum() + 2 * n_levels)
     if variation <= 0:
         return _OwnSpread(np.full(len(own), center), unlimited)
     prior = 4 + 2 / variation
-    return _OwnSpread((prior * center + freedom * own) / (prior + freedom), prior + freedom)
+    moderated = (prior * center + freedom * own) / (prior + freedom)
+    return _OwnSpread(np.maximum(moderated, 1.0), prior + freedom)
 
 
 def _differences(old: _Side, new: _Side, spread: _Spread) -> _Differences:
