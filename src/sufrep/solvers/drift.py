@@ -382,8 +382,8 @@ def _own_spread(
     own = np.minimum(ratio(squares, freedom), statistics.freedom)
     if not freedom.any():
         return _OwnSpread(one, unlimited)
-    # A spread below that of all levels is not trusted: where shares or skewed covariates are low by chance, so
-    # is their spread, and where a few old rows have all of it, that of the new ones is nearly 0
+    # A spread below that of all levels is not trusted: where shares or skewed covariates are low by chance,
+    # so is their spread, and where a few old rows have all of it, that of the new ones is nearly 0
     # (test_indicators_that_are_rare_by_chance_have_not_moved).
     center = max(float(freedom @ own / freedom.sum()), 1.0)
     n_levels = np.count_nonzero(freedom)
