@@ -15,9 +15,9 @@ from sufrep.representation import level_positions
 from sufrep.solvers.shrinkage import within_freedom
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from sufrep._arrays import Codes, Columns, Floats, Levels, Mask
+    from sufrep._arrays import Array, Codes, Columns, Floats, Levels, Mask
     from sufrep.moments import GroupMoments
 
 # A spread within levels, relative to the values, and a difference of values that never vary, below which they
@@ -167,7 +167,7 @@ def sums_of_squares(
     ndarray, shape (n_levels,)
     """
     # A last level, without a direction, is that of the rows to leave out.
-    centers = np.append(np.nan_to_num(mean), np.zeros((1, mean.shape[1])), axis=0).T
+    centers = np.append(np.nan_to_num(mean), np.zeros((1, mean.shape[1])), axis=0).T.copy()
     along = np.append(directions, np.zeros((1, mean.shape[1])), axis=0).T.copy()
     total = np.zeros(len(mean) + 1)
     # Rows that do not count may hold anything.
@@ -181,18 +181,30 @@ def sums_of_squares(
             # One look-up for each covariate; to subtract centers instead of an origin takes two.
             deviation = -shift.take(own)
             for column, start, direction in zip(values, origin, along, strict=True):
-                deviation += (column - start) * direction.take(own)
+                step = np.subtract(column, start, dtype=np.float64)
+                step *= direction.take(own)
+                deviation += step
             null = np.flatnonzero(np.isnan(deviation))
             if len(null):
-                known = (
-                    np.array([column[null] for column in values], dtype=np.float64) - centers[:, own[null]]
+                deviation[null] = _without_nulls(
+                    [column[null] for column in values], own[null], centers, along
                 )
-                deviation[null] = np.nan_to_num(known * along[:, own[null]]).sum(axis=0)
             squares = deviation**2
             if weights is not None:
                 squares = np.where(weights[part] > 0, weights[part] * squares, 0.0)
             total += np.bincount(own, squares, len(total))
     return total[:-1]
+
+
+def _without_nulls(values: Sequence[Array], own: Codes, centers: Floats, along: Floats) -> Floats:
+    """Deviations of rows that have nulls, which do not deviate; (n,)."""
+    total = np.zeros(len(own))
+    for column, center, direction in zip(values, centers, along, strict=True):
+        step = np.subtract(column, center.take(own), dtype=np.float64)
+        step *= direction.take(own)
+        np.copyto(step, 0.0, where=np.isnan(step))
+        total += step
+    return total
 
 
 class _Side(NamedTuple):
