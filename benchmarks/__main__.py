@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
+    bench_drift,
     bench_effects,
     bench_latent_state,
     bench_means,
@@ -32,6 +33,7 @@ def main() -> None:
         bench_latent_state,
         bench_effects,
         bench_new_levels,
+        bench_drift,
     )
     rows = [row for benchmark in benchmarks for row in benchmark.results(repeats)]
     lines = [

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sufrep.encoders import (
         ColdStartEstimator,
         ContrastEncoder,
+        Drift,
         FisherEncoder,
         LatentStateEncoder,
         LatentStateRegressor,
@@ -53,6 +54,7 @@ __all__ = [
     "ColdStartEstimator",
     "Comparison",
     "ContrastEncoder",
+    "Drift",
     "EffectEstimate",
     "FisherEncoder",
     "GroupMoments",

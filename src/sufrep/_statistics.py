@@ -168,5 +168,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
+def benjamini_hochberg(p_values: Floats) -> Floats:
+    """Adjust p-values so that those below a rate control the false-discovery rate (Benjamini, Hochberg 1995).
+
+    NaN stays NaN and does not count as a test.
+
+    Examples
+    --------
+    >>> benjamini_hochberg(np.array([0.01, 0.04, float("nan"), 0.03]))
+    array([0.03, 0.04,  nan, 0.04])
+    """
+    adjusted = np.full(len(p_values), np.nan)
+    order = np.argsort(p_values, kind="stable")[: np.count_nonzero(~np.isnan(p_values))]
+    scaled = p_values[order] * len(order) / np.arange(1, len(order) + 1)
+    adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return adjusted
+
+
 def _corrected_factor(n_splits: int, effective_n_folds: float) -> float:
     return 1 / n_splits + 1 / (effective_n_folds - 1)

@@ -455,6 +455,16 @@ class MomentsMismatchError(SufrepError, ValueError):
 # Comparisons
 
 
+class NoMomentsError(SufrepError, ValueError):
+    """``drift`` is called on an encoder that was saved without the moments of its rows."""
+
+    def __init__(self, encoder: str) -> None:
+        super().__init__(
+            f"This {encoder} was saved by a version that did not keep what new rows are compared with, the "
+            "moments of its training rows.\nHint: fit it again, and save it."
+        )
+
+
 class ComparisonError(SufrepError, RuntimeError):
     """Every method of a comparison failed."""
 

@@ -304,6 +304,7 @@ def test_names_and_levels_cannot_control_the_terminal(sufrep, odd, tmp_path, mon
         "encode": ["encode", odd, "--group", ODD, "--method", "means", "--save", encoder],
         "describe": ["describe", encoder],
         "apply": ["apply", encoder, odd, "--out", f"{tmp_path}/{ODD}.out.csv"],
+        "drift": ["drift", encoder, odd],
         "compare": ["compare", odd, "--target", "y", "--group", ODD, *tested],
         "another kind": ["encode", odd, "--group", ODD, "--method", "means", "--save", f"{encoder}.out.csv"],
         "no such column": ["encode", odd, "--group", f"{ODD}z", "--method", "means", "--save", encoder],

@@ -224,6 +224,7 @@ HELP = [
     "--help",
     "compare --help",
     "effect --help",
+    "drift --help",
     "paper simulations --help",
 ]
 WRONG_USAGE = [
@@ -244,6 +245,8 @@ WRONG_USAGE = [
     "paper tables --out --force",
     "encode rows.csv --group g --out out.csv",
     "apply zip.sufrep rows.csv --out rows.csv",
+    "drift zip.sufrep rows.csv --html rows.csv",
+    "drift zip.sufrep rows.csv --fail-over 5",
     "paper simulations --methods men",
     "paper simulations --setups flat",
     "paper simulations --scheduler tcp://x:1",

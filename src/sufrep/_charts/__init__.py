@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sufrep._charts._altair import load_altair, require_renderer, write_chart
 from sufrep._charts._bars import grouped_bars, size_bars, spectrum_bars
+from sufrep._charts._drift import level_moves, level_sizes
 from sufrep._charts._effects import group_shares, love_plot, propensity_bars
 from sufrep._charts._points import (
     MAX_LEVELS,
@@ -30,6 +31,8 @@ __all__ = [
     "labelled_points",
     "labelled_scatter",
     "level_map",
+    "level_moves",
+    "level_sizes",
     "load_altair",
     "love_plot",
     "paired_dots",

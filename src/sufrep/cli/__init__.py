@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import typer
 
 # Exit codes: 0 success, 1 an error that a message explains, 2 wrong usage (an option or its value; click's),
-# 130 stopped by Ctrl-C.
+# 3 a limit that an option sets is exceeded, 130 stopped by Ctrl-C.
 EXIT_FAILED = 1
+EXIT_EXCEEDED = 3
 EXIT_STOPPED = 130
 
 
@@ -81,7 +82,7 @@ def make_app() -> typer.Typer:
     """The tree of commands."""
     import typer
 
-    from sufrep.cli import _compare, _describe, _effect, _encode, _paper
+    from sufrep.cli import _compare, _describe, _drift, _effect, _encode, _paper
     from sufrep.cli._arguments import Command, Commands, global_options
 
     app = typer.Typer(
@@ -96,6 +97,7 @@ def make_app() -> typer.Typer:
     app.command(cls=Command)(_effect.effect)
     app.command(cls=Command)(_encode.encode)
     app.command(cls=Command)(_encode.apply)
+    app.command(cls=Command)(_drift.drift)
     app.command(cls=Command)(_describe.describe)
     app.command(cls=Command)(_compare.demo)
     app.add_typer(_paper.app, name="paper")

@@ -57,7 +57,7 @@ class Missing(StrEnum):
 
 
 # Rows in memory at a time.
-_BATCH = 50_000
+BATCH = 50_000
 # Parameters of encoders with an option of their own, and those that the command sets itself.
 _OPTIONS = {
     "group": "--group",
@@ -71,7 +71,7 @@ _OPTIONS = {
 _FIXED = ("remainder", "sparse_output", "estimator", "verbose")
 _SPELLING = Spelling({**_OPTIONS, "remainder='drop'": "--drop"}, others="--param")
 # What was set when the encoder was fitted.
-_FITTED_SPELLING = Spelling({"unseen": "encode --unseen", "missing": "encode --missing"})
+FITTED_SPELLING = Spelling({"unseen": "encode --unseen", "missing": "encode --missing"})
 
 OutOption = Annotated[
     Path | None,
@@ -307,7 +307,7 @@ def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save:
     return "\n".join(lines)
 
 
-@_FITTED_SPELLING.errors()
+@FITTED_SPELLING.errors()
 def apply(
     encoder: EncoderArgument,
     table: TableArgument,
@@ -345,16 +345,16 @@ def apply(
     source.require(needed)
     n_rows, counter = 0, UnseenCounter(fitted)
     passes = 2 if counter.learns else 1
-    n_batches = passes * -(-source.n_rows // _BATCH)
+    n_batches = passes * -(-source.n_rows // BATCH)
     with progress("apply") as report, TableWriter(out) as writer:
         report(0, n_batches, "")
         n_done = 0
         if counter.learns:
-            for n_done, batch in enumerate(source.batches(_BATCH), 1):
+            for n_done, batch in enumerate(source.batches(BATCH), 1):
                 counter.collect(batch.select(needed))
                 report(n_done, n_batches, "looking for new levels")
             counter.learn()
-        for n_more, batch in enumerate(source.batches(_BATCH), 1):
+        for n_more, batch in enumerate(source.batches(BATCH), 1):
             rows = batch.drop(dict.fromkeys(drop), strict=False)
             writer.write(with_new_columns(rows, counter.transform(batch.select(needed)), source.where))
             n_rows += rows.height
@@ -386,12 +386,19 @@ def needed_columns(path: Path, encoder: GroupEncoder) -> list[str]:
     """The columns that the encoder reads; raise if it cannot encode tables in files."""
     from sufrep.errors import EncoderFileError
 
-    if not hasattr(encoder, "feature_names_in_"):
-        what = "it was fitted on an array, whose columns have no names."
-        raise EncoderFileError(path, what, "fit it on a frame, or use it in Python.")
     if vars(encoder).get("sparse_output"):
         what = "its columns are sparse, which table files cannot store."
         raise EncoderFileError(path, what, "fit it with sparse_output=False.")
+    return known_columns(path, encoder)
+
+
+def known_columns(path: Path, encoder: GroupEncoder) -> list[str]:
+    """The columns that the encoder was fitted to; raise if they have no names."""
+    from sufrep.errors import EncoderFileError
+
+    if not hasattr(encoder, "feature_names_in_"):
+        what = "it was fitted on an array, whose columns have no names."
+        raise EncoderFileError(path, what, "fit it on a frame, or use it in Python.")
     return [str(name) for name in encoder.feature_names_in_]
 
 

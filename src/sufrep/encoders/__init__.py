@@ -5,6 +5,7 @@ from __future__ import annotations
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._classical import ContrastEncoder, FisherEncoder, PermutationEncoder
 from sufrep.encoders._cold_start import ColdStartEstimator
+from sufrep.encoders._drift import Drift
 from sufrep.encoders._latent_regressor import LatentStateRegressor
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder
@@ -21,6 +22,7 @@ __all__ = [
     "METHODS",
     "ColdStartEstimator",
     "ContrastEncoder",
+    "Drift",
     "FisherEncoder",
     "GroupEncoder",
     "LatentStateEncoder",

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -26,6 +25,7 @@ from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_co
 from sufrep.encoders._certainty import vector_errors
 from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
+from sufrep.encoders._drift import NewRows, check_rate, make_drift, stored_moments
 from sufrep.encoders._inputs import (
     Covariate,
     GroupSample,
@@ -36,6 +36,7 @@ from sufrep.encoders._inputs import (
     all_or_nothing,
     check_length,
     check_weights,
+    collect_moments,
     find_levels,
     merge_covariates,
     read_covariates,
@@ -51,7 +52,6 @@ from sufrep.encoders._times import ORDERED, read_order, training_folds
 from sufrep.errors import (
     ChangedParametersError,
     ClashingNamesError,
-    MagnitudeError,
     NoCovariateError,
     NoLevelError,
     NoRuleError,
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Floats
     from sufrep._frames import Table
+    from sufrep.encoders._drift import Drift
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
@@ -389,6 +390,34 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         name, representation = self._one_group(group)
         return draw_levels(name, representation, vector_errors(self, name))
 
+    def drift(self, X: Any, *, sample_weight: Any = None, rate: float = 0.05) -> Drift:
+        """Compare new rows with those that the encoder was fitted to, level by level.
+
+        Levels are new, have vanished, or have both old and new rows; the means of the covariates of the
+        latter are compared by Hotelling's test, which needs no more than the moments of the old rows. The
+        target plays no part.
+
+        Parameters
+        ----------
+        X : frame or array-like, shape (n_samples, n_features)
+            The columns that ``fit`` saw.
+        sample_weight : array-like, shape (n_samples,), optional
+            Frequencies, as in ``fit``.
+        rate : float, default=0.05
+            False-discovery rate: of the levels that are reported to have moved, at most this share has not,
+            on average. It is controlled in each group (Benjamini and Hochberg), if rows are independent, the
+            means of levels about normal, and the spread of a level is what it was.
+
+        Returns
+        -------
+        Drift
+        """
+        check_is_fitted(self)
+        check_rate(rate)
+        stored_moments(self)
+        rows = NewRows.read(self, X, sample_weight)
+        return make_drift(self, rows.moments(), rows.squares_along, rate)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the encoder to a file that holds no code; `sufrep.load` reads it back.
 
@@ -474,15 +503,13 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             raise NoCovariateError(len(layout.names), layout.group_names(layout.names))
         covariates, columns = moment_columns(inputs, self._needs)
         names = [covariate.name(layout.names) for covariate in covariates]
-        moments = {}
-        for group, factor in _named_factors(inputs):
-            collect = partial(inputs.table.moments, factor, columns, names=names, weights=inputs.weights)
-            try:
-                moments[group] = collect(order=2)
-            except MagnitudeError:
-                if self._needs.order == 2:
-                    raise
-                moments[group] = collect(order=1)
+        order = self._needs.order
+        moments = {
+            group: collect_moments(
+                inputs.table, factor, columns, names=names, weights=inputs.weights, order=order
+            )
+            for group, factor in _named_factors(inputs)
+        }
         return covariates, moments
 
     def _check_same_needs(self) -> None:

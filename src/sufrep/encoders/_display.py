@@ -30,11 +30,7 @@ def tabulate(
     errors: Floats | None = None,
 ) -> Any:
     """Return a frame with the levels (one column for each that is crossed), weights, vectors and errors."""
-    levels = representation.levels.tolist()
-    if len(group_columns) == 1:
-        columns: dict[str, Any] = {group_columns[0]: _one_type(levels)}
-    else:
-        columns = {name: _one_type([level[j] for level in levels]) for j, name in enumerate(group_columns)}
+    columns = level_columns(representation.levels.tolist(), group_columns)
     columns["weight" if "weight" not in columns else "weight_of_level"] = representation.weight
     values = dense_values(representation.values)
     columns |= {name: values[:, j] for j, name in enumerate(representation.columns)}
@@ -43,6 +39,13 @@ def tabulate(
         names.append(_free_name(f"{name}_error", columns))
         columns[names[-1]] = column
     return frame_from_columns(columns, library, nan_is_null=names)
+
+
+def level_columns(levels: Sequence[Any], group_columns: Sequence[str]) -> dict[str, Any]:
+    """Columns of a frame that name levels: one, or one for each column that is crossed."""
+    if len(group_columns) == 1:
+        return {group_columns[0]: _one_type(levels)}
+    return {name: _one_type([level[j] for level in levels]) for j, name in enumerate(group_columns)}
 
 
 def draw_levels(group: str, representation: Representation, errors: VectorErrors) -> Any:
@@ -126,12 +129,12 @@ def _group_html(name: str, table: Representation) -> str:
     )
 
 
-def _one_type(levels: list[Any]) -> list[Any]:
+def _one_type(levels: Sequence[Any]) -> list[Any]:
     """A frame column has one type: levels of several types, or too large, become text; null stays null."""
     known = [level for level in levels if level is not None]
     types = {type(level) for level in known}
     if types == {int, float}:
         return [None if level is None else float(level) for level in levels]
     if len(types) <= 1 and not any(isinstance(level, int) and abs(level) >= 2**63 for level in known):
-        return levels
+        return list(levels)
     return [None if level is None else level_label(level) for level in levels]

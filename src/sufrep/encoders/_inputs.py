@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -33,6 +33,7 @@ from sufrep.errors import (
     EmptyGroupError,
     GroupAsCovariateError,
     LengthMismatchError,
+    MagnitudeError,
     MissingLevelError,
     NoGroupWarning,
     NoRowsError,
@@ -392,6 +393,24 @@ def read_known_columns(table: Table, layout: Layout, covariates: Sequence[Covari
     return tuple(known.get(covariate, nothing) for covariate in covariates)
 
 
+def collect_moments(
+    table: Table,
+    factor: Factor,
+    columns: Sequence[Array],
+    *,
+    names: Sequence[str],
+    weights: Floats | None,
+    order: Literal[1, 2] = 1,
+) -> GroupMoments:
+    """Moments of a group: of order 2 wherever squares exist; with ``order=2``, an error where they do not."""
+    try:
+        return table.moments(factor, columns, names=names, weights=weights, order=2)
+    except MagnitudeError:
+        if order == 2:
+            raise
+        return table.moments(factor, columns, names=names, weights=weights, order=1)
+
+
 def merge_covariates(
     old: Sequence[Covariate], new: Sequence[Covariate], names: Sequence[str]
 ) -> list[Covariate]:
@@ -427,7 +446,7 @@ def find_levels(representation: Representation, factor: Factor, group: str, unse
     if new and unseen == "error":
         raise UnseenLevelError(group, [level_label(level) for level in new], representation.n_levels)
     if len(new) == len(factor.levels) and new:
-        _warn_of_unseen(group, new, representation.levels.tolist())
+        warn_of_unseen(group, new, representation.levels.tolist())
     return positions
 
 
@@ -497,7 +516,7 @@ def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple
     return tuple(dict.fromkeys(found))
 
 
-def _warn_of_unseen(group: str, new: list[Any], known: list[Any]) -> None:
+def warn_of_unseen(group: str, new: list[Any], known: list[Any]) -> None:
     """Warn if levels seem unseen only because they were read or spelt differently."""
     new, known = ([level for level in levels if level is not None] for levels in (new, known))
     if not (new and known):

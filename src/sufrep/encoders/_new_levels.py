@@ -97,6 +97,20 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
     return learnt
 
 
+def add_moments(encoder: GroupEncoder, inputs: Inputs) -> dict[str, GroupMoments]:
+    """The moments of each group, with those of the new levels of some rows."""
+    covariates, columns = known_columns(encoder, inputs)
+    names, moments = [covariate.name(inputs.layout.names) for covariate in covariates], {}
+    for (group, known), factor in zip(encoder.moments_.items(), inputs.factors, strict=True):
+        unknown = _new_codes(factor, encoder.representations_[group].positions(factor.levels.tolist()))
+        codes = np.where(np.isin(factor.codes, unknown), factor.codes, -1)
+        more = inputs.table.moments(
+            Factor(codes, factor.levels), columns, names=names, weights=None, order=known.order
+        )
+        moments[group] = known + more if len(unknown) else known
+    return moments
+
+
 def _new_codes(factor: Factor, places: Codes) -> Codes:
     """Codes of the levels that are not known.
 

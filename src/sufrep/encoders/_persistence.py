@@ -233,6 +233,7 @@ def _check_encoder(encoder: Any) -> None:
     for name, moments in getattr(encoder, "moments_", {}).items():
         if type(moments) is not GroupMoments or moments.n_levels != tables[name].n_levels:
             raise ValueError("moments of other levels")
+        _check_moments(moments, len(encoder.covariates_))
     for name, errors in getattr(encoder, "standard_errors_", {}).items():
         n_distinct = int(encoder.pooled_positions_[name].max()) + 1
         if errors.dtype != np.float64 or errors.shape != (n_distinct, tables[name].values.shape[1]):
@@ -247,6 +248,21 @@ def _check_encoder(encoder: Any) -> None:
     _check_names(encoder)
     _check_report(encoder)
     _encode_two_rows(encoder, layout)
+
+
+def _check_moments(moments: GroupMoments, n_covariates: int) -> None:
+    """Raise if new rows could not be compared with these moments."""
+    levels, covariates = (moments.n_levels,), (n_covariates,)
+    shapes = {"weight": levels, "observed": levels + covariates, "mean": levels + covariates}
+    if moments.order == 2:
+        shapes |= {"squares": covariates, "scatter": covariates * 2, "complete_weight": levels}
+        shapes["complete_mean"] = levels + covariates
+    tables = {name: getattr(moments, name) for name in shapes}
+    if len(moments.covariates) != n_covariates or not all(
+        isinstance(table, np.ndarray) and table.dtype.kind == "f" and table.shape == shapes[name]
+        for name, table in tables.items()
+    ):
+        raise ValueError("moments of other covariates")
 
 
 def _check_names(encoder: Any) -> None:

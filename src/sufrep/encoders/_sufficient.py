@@ -17,7 +17,7 @@ from sufrep._sklearn import HasMethods, Interval, StrOptions
 from sufrep._splits import ordered_folds
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import copy_input_names, find_levels
-from sufrep.encoders._new_levels import learn_levels
+from sufrep.encoders._new_levels import add_moments, learn_levels
 from sufrep.encoders._sharing import own_inputs
 from sufrep.encoders._sufficient_search import (
     CHANCE_ROWS,
@@ -32,7 +32,7 @@ from sufrep.encoders._sufficient_search import (
 from sufrep.encoders._target import split_rows
 from sufrep.encoders._times import ORDERED, follows_time, is_ordered
 from sufrep.errors import NoLevelError
-from sufrep.representation import Representation, dense_values, sort_levels
+from sufrep.representation import Representation, dense_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -224,6 +224,8 @@ class SufficientEncoder(GroupEncoder):
             for component in self.encoders_.values():
                 copy_input_names(self, component)
                 component._learn(own_inputs(component, inputs))
+        # What `drift` compares new rows with, also if the column is dropped.
+        _, self.moments_ = self._collect(inputs)
         groups = zip(self._group_names(inputs), inputs.factors, strict=True)
         self._join({group: _level_weights(inputs, factor) for group, factor in groups})
 
@@ -239,16 +241,8 @@ class SufficientEncoder(GroupEncoder):
             name: learn_levels(component, own_inputs(component, inputs))
             for name, component in self.encoders_.items()
         }
-        groups = {}
-        for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
-            table = self.representations_[group]
-            weight = dict(zip(table.levels.tolist(), table.weight, strict=True))
-            for level, count in zip(*_level_weights(inputs, factor), strict=True):
-                if level is not None:
-                    weight.setdefault(level, count)
-            levels = sort_levels(weight)
-            groups[group] = levels, np.array([weight[level] for level in levels])
-        learnt._join(groups)
+        learnt.moments_ = add_moments(self, inputs)
+        learnt._join({group: (found.levels, found.weight) for group, found in learnt.moments_.items()})
         return learnt
 
     def _lookups(self, inputs: Inputs, *, training: bool) -> list[Lookup]:
