@@ -281,7 +281,7 @@ class TwoParentsError(SufrepError, ValueError):
         more = f" and {len(found) - 2} more" if len(found) > 2 else ""
         super().__init__(
             f"The level {level!r} of {column!r} has {len(found)} parents in {parent!r}: {shown}{more}.\n"
-            "Hint: on_conflict='majority' gives each level the parent of most of its rows; if the level means "
+            "Hint: on_conflict='majority' gives each level the parent of most of its rows; if a level means "
             f"something else in each of them, cross the columns: group=[({parent!r}, {column!r})]."
         )
 

@@ -498,14 +498,12 @@ def position_of(names: Sequence[str], column: Column, parameter: str) -> int:
     raise UnknownColumnError(parameter, column, names)
 
 
-def _named_parents(
-    names: Sequence[str], parent: Parents | None
-) -> dict[tuple[int, ...], tuple[int, ...]]:
+def _named_parents(names: Sequence[str], parent: Parents | None) -> dict[tuple[int, ...], tuple[int, ...]]:
     """The columns that contain each group, by the columns of the group."""
     found: dict[tuple[int, ...], tuple[int, ...]] = {}
     for key, value in (parent or {}).items():
         crossed = key if isinstance(key, tuple) else (key,)
-        above = value if isinstance(value, (list, tuple)) else [value]
+        above: Sequence[Any] = value if isinstance(value, (list, tuple)) else [value]
         group = tuple(position_of(names, column, "parent") for column in crossed)
         columns = tuple(position_of(names, column, "parent") for column in above)
         if group in found:

@@ -113,23 +113,16 @@ class LinearRule:
             values[:, first:] = self._posterior(mean, observed, moments.weight, new.paths)[:, first:]
         return self._combine(values)
 
-    def starts(self, paths: Sequence[Levels], n_covariates: int) -> tuple[Floats, Mask]:
+    def starts(self, paths: Sequence[Levels]) -> tuple[Floats, Mask]:
         """The vectors of levels of which only their ancestors are known, and whether any of these is.
 
         Parameters
         ----------
         paths : sequence of ndarray of object, each of shape (n_levels,)
-        n_covariates : int
-            Number of covariates before the columns of the target; they have parents only if they are shrunk.
         """
-        n_levels = len(paths[0])
-        values, known = np.tile(self.fill, (n_levels, 1)), np.zeros(n_levels, dtype=bool)
-        if self.prior is not None:
-            first = 0 if self.shrink else n_covariates
-            empty = np.zeros_like(values)
-            values[:, first:] = self._posterior(empty, empty, empty[:, 0], paths)[:, first:]
-            known = nearest_known(paths, self.tiers, n_levels)[0] >= 0
-        return self._combine(values), known
+        empty = np.zeros((len(paths[0]), len(self.fill)))
+        known = nearest_known(paths, self.tiers, len(empty))[0] >= 0
+        return self._combine(self._posterior(empty, empty, empty[:, 0], paths)), known
 
     def _posterior(self, mean: Floats, observed: Floats, weight: Floats, paths: Sequence[Levels]) -> Floats:
         """Posterior means given the nearest known ancestors; (n_levels, p + q)."""
@@ -155,10 +148,12 @@ class LinearRule:
         known = len(self.fill)
         inside = (self.outputs >= 0) & (self.outputs < known)
         if self.prior is None:
-            return known == n_covariates and bool(inside.all())
+            return known == n_covariates and bool(inside.all()) and not self.tiers
         sizes = [size for tier in self.tiers for size in (tier.means.shape[1], len(tier.prior.center))]
         # A prior may hold residuals of the target, which are not among the covariates.
-        return known == len(self.prior.center) >= n_covariates and bool(inside.all()) and set(sizes) <= {known}
+        return (
+            known == len(self.prior.center) >= n_covariates and bool(inside.all()) and set(sizes) <= {known}
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
