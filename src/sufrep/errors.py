@@ -276,8 +276,8 @@ class ParentError(SufrepError, ValueError):
 class TwoParentsError(SufrepError, ValueError):
     """A level occurs with several parents, so that none of them contains it."""
 
-    def __init__(self, column: str, level: str, parent: str, found: Sequence[tuple[str, float]]) -> None:
-        shown = " and ".join(f"{name!r} ({weight:g} row(s))" for name, weight in found[:2])
+    def __init__(self, column: str, level: str, parent: str, found: Sequence[str]) -> None:
+        shown = " and ".join(found[:2])
         more = f" and {len(found) - 2} more" if len(found) > 2 else ""
         super().__init__(
             f"The level {level!r} of {column!r} has {len(found)} parents in {parent!r}: {shown}{more}.\n"

@@ -77,7 +77,7 @@ def test_the_vectors_are_the_nested_means_of_the_moments():
 
 @pytest.mark.parametrize("name", ENCODERS)
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_a_parent_of_all_levels_is_no_parent(name, seed):
     X, y = drawn(seed, n=150, n_levels=20)
     X["state"] = "all"
@@ -95,7 +95,7 @@ def test_a_parent_of_all_levels_is_no_parent(name, seed):
 
 @pytest.mark.parametrize("name", ENCODERS)
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_neither_names_of_parents_nor_the_order_of_rows_matter(name, seed):
     X, y = drawn(seed)
     rng = np.random.default_rng(seed)
@@ -117,7 +117,7 @@ def test_neither_names_of_parents_nor_the_order_of_rows_matter(name, seed):
 
 @pytest.mark.parametrize("name", WITH_TARGET)
 @given(seed=st.integers(0, 1000), row=st.integers(0, 259))
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_a_row_does_not_see_its_own_target_through_its_parent(name, seed, row):
     X, y = drawn(seed)
     # Levels of a single row are absent from the training rows of their fold, and start from their parent.
@@ -202,7 +202,7 @@ def test_saved_and_loaded_and_learnt_levels_agree(name, tmp_path):
         learnt = loaded.learn_levels(new)
         np.testing.assert_allclose(learnt.transform(new), encoder.transform(new))
         assert learnt.parents_["zip"][0].chosen("error")["nz03"] == 900
-        with pytest.raises(TwoParentsError, match="'900'.*of 'area' has 2 parents in 'state'"):
+        with pytest.raises(TwoParentsError, match="'900' of 'area' has 2 parents in 'state'"):
             loaded.learn_levels(new.assign(state="elsewhere"))
 
 

@@ -59,7 +59,7 @@ def naive_between(moments: GroupMoments, nesting: Nesting, within: np.ndarray, s
             size += whole - sum(weights[u] ** 2 for u in units) / whole
         found.append((spread - noise) / size)
         below.append(members)
-        members = [sum((members[u] for u in np.flatnonzero(parent == one)), []) for one in range(number)]
+        members = [[g for u in np.flatnonzero(parent == one) for g in members[u]] for one in range(number)]
     return found
 
 

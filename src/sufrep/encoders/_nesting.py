@@ -79,7 +79,9 @@ class Links:
         """Raise an error that names a level and its parents, those of most rows first."""
         own = np.flatnonzero(self.child == child)
         own = own[np.argsort(-self.weight[own], kind="stable")]
-        found = [(level_label(self.parents[self.parent[pair]]), float(self.weight[pair])) for pair in own]
+        found = [
+            f"{level_label(self.parents[self.parent[pair]])!r} ({self.weight[pair]:g} row(s))" for pair in own
+        ]
         raise TwoParentsError(self.column, level_label(self.children[child]), self.above, found)
 
     def check(self) -> None:
