@@ -80,7 +80,7 @@ def ratios(table: pd.DataFrame, seed: int) -> dict[str, float]:
     # A level may also be new because none of its rows is a training row.
     is_new = ~np.isin(codes[test], codes[~test])
     y, X = table["y"].to_numpy(), table.drop(columns="y")
-    covariates = [name for name in X if name not in ("group", "parent")]
+    covariates = [str(name) for name in X if name not in ("group", "parent")]
     found: dict[str, NDArray[Any]] = {}
     for name, options in WAYS.items():
         encoder = MeansEncoder(**options, covariates=covariates, shrinkage="auto", use_target=True, cv=5)

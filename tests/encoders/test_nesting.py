@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import sufrep
-from sufrep import LowRankEncoder, MeansEncoder, RandomInterceptEncoder
+from sufrep import LowRankEncoder, MeansEncoder, RandomInterceptEncoder, SparseLowRankEncoder
 from sufrep._frames import Factor
 from sufrep.encoders._nesting import link, nesting_of
 from sufrep.errors import (
@@ -229,6 +230,13 @@ def test_damaged_parents_are_refused(tmp_path):
     refused(lambda encoder: links(encoder, weight=first.weight[1:]), "of another size")
     refused(lambda encoder: encoder.parents_.pop("zip"), "parents of other groups")
     refused(lambda encoder: encoder.parents_.update(zip=("area", "state")), "no parents")
+
+    other = SparseLowRankEncoder("zip", n_components=1).fit(X)
+    other.layout_ = replace(other.layout_, parents=((3,),))
+    other.parents_ = {"zip": (first,)}
+    other.save(path)
+    with pytest.raises(EncoderFileError, match="an encoder that knows none"):
+        sufrep.load(path)
 
     def tiers(encoder: Any, value: Any) -> None:
         rule = encoder.new_levels_["zip"]

@@ -189,3 +189,15 @@ def test_the_nearest_known_ancestor_is_found():
     tier, place = nearest_known(paths, tiers, 4)
     assert tier.tolist() == [0, 1, 1, -1]
     assert place.tolist() == [3, 2, 1, -1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_enormous_weights_have_finite_means(seed):
+    rng = np.random.default_rng(seed)
+    level = np.append(np.arange(12), rng.integers(0, 12, 20))
+    rows = np.outer((level % 4) * 10.0 + rng.normal(size=32), [1.0, 2.0])  # collinear
+    moments = GroupMoments.from_rows(level.tolist(), rows, weights=rng.random(32) * 1e40)
+    nesting = Nesting((np.arange(12) % 4,), (as_levels(list("abcd")),))
+    found = shrink_nested(moments, nesting)
+    assert np.isfinite(found.values).all()
+    np.testing.assert_allclose(found.values, moments.mean, rtol=1e-3, atol=1e-3)

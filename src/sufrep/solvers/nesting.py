@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sufrep.moments import GroupMoments
 
 _BLOCK = 4096  # levels with nulls whose matrices are inverted at a time
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,7 +310,10 @@ def _ancestor_means(
     precision, information = _messages_of_levels(moments, nesting.parents[0], own, len(nesting.names[0]))
     known = []
     for spread, parent in zip(spreads, (*nesting.parents[1:], None), strict=True):
-        factor = np.eye(len(spread)) + precision @ spread
+        # Next to units of enormous weight, the identity is lost to rounding, and the matrix may be singular
+        # (test_enormous_weights_have_finite_means).
+        largest = np.einsum("uij,ji->ui", np.abs(precision), np.abs(spread)).max(axis=1, initial=0.0)
+        factor = (1 + _ROUNDING * largest)[:, None, None] * np.eye(len(spread)) + precision @ spread
         known.append((precision, information, factor))
         if parent is not None:
             n_parents = int(parent.max()) + 1
