@@ -266,6 +266,26 @@ class GroupAsCovariateError(SufrepError, ValueError):
         )
 
 
+class ParentError(SufrepError, ValueError):
+    """``parent`` does not say which columns contain which groups, or nothing is shrunk towards parents."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
+
+
+class TwoParentsError(SufrepError, ValueError):
+    """A level occurs with several parents, so that none of them contains it."""
+
+    def __init__(self, column: str, level: str, parent: str, found: Sequence[str]) -> None:
+        shown = " and ".join(found[:2])
+        more = f" and {len(found) - 2} more" if len(found) > 2 else ""
+        super().__init__(
+            f"The level {level!r} of {column!r} has {len(found)} parents in {parent!r}: {shown}{more}.\n"
+            "Hint: on_conflict='majority' gives each level the parent of most of its rows; if a level means "
+            f"something else in each of them, cross the columns: group=[({parent!r}, {column!r})]."
+        )
+
+
 class TooManySharesError(SufrepError, ValueError):
     """A text column used as shares turns out to have too many levels in a later chunk."""
 

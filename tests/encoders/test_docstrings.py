@@ -55,6 +55,14 @@ def test_the_time_is_described_alike_where_there_are_folds():
         assert entries(encoder)["time"] == entries(MeansEncoder)["time"]
 
 
+def test_parents_are_described_alike_where_levels_are_shrunk_towards_them():
+    nested = [encoder for encoder in ENCODERS if "parent" in encoder._parameter_constraints]
+    assert len(nested) == 3
+    for encoder in nested:
+        for name in ("parent", "on_conflict", "parents_"):
+            assert entries(encoder)[name] == entries(MeansEncoder)[name]
+
+
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_every_parameter_is_described(encoder):
     assert set(inspect.signature(encoder).parameters) <= set(entries(encoder))

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -42,9 +44,11 @@ from sufrep.encoders._inputs import (
     read_covariates,
     read_factor,
     read_known_columns,
+    read_parents,
     read_table,
     resolve_layout,
 )
+from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
 from sufrep.encoders._persistence import save_encoder
 from sufrep.encoders._target import check_classes, check_still_classes, read_target
@@ -55,6 +59,7 @@ from sufrep.errors import (
     NoCovariateError,
     NoLevelError,
     NoRuleError,
+    ParentError,
     TargetError,
     UnknownGroupError,
 )
@@ -64,12 +69,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._arrays import Array, Codes, Floats, Levels
     from sufrep._frames import Table
     from sufrep.encoders._drift import Drift
     from sufrep.encoders._inputs import Column, Group
+    from sufrep.encoders._nesting import Links
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
+    from sufrep.solvers.nesting import Nesting
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,8 @@ class Needs:
         How to read it.
     own_covariates : bool
         Whether the columns of a row depend on its own covariates, not only on its level.
+    shrinks : bool
+        Whether means are shrunk, so that levels can be shrunk towards their parents.
     """
 
     order: Literal[1, 2] = 1
@@ -98,6 +107,7 @@ class Needs:
     target: Literal["unused", "covariate", "response"] = "unused"
     target_type: str = "auto"
     own_covariates: bool = False
+    shrinks: bool = False
 
     @property
     def uses_target(self) -> bool:
@@ -132,6 +142,8 @@ class Vectors:
         Names of the columns that a row gets; None if these are the columns of ``values``.
     first_cross_fitted : int
         Position of the first output column that depends on the target; those before it need no cross-fitting.
+    nesting : Nesting or None
+        What the levels are part of, rare levels pooled; set by the base, for training rows.
     """
 
     values: Any
@@ -141,6 +153,7 @@ class Vectors:
     moments: GroupMoments | None = None
     outputs: list[Suffix] | None = None
     first_cross_fitted: int = 0
+    nesting: Nesting | None = None
 
     def with_prior(self) -> Any:
         """Stack the prior below the vectors, where position −1 finds it; (n_levels + 1, n_columns)."""
@@ -166,6 +179,11 @@ TARGET_CONSTRAINTS: dict[str, list[Any]] = {
     "cv": ["cv_object", StrOptions({ORDERED})],
     "time": [str, Integral, None],
     "random_state": [Interval(Integral, 0, MAX_SEED, closed="both")],
+}
+# Parameters of the encoders that shrink levels towards their parents.
+PARENT_CONSTRAINTS: dict[str, list[Any]] = {
+    "parent": [Mapping, None],
+    "on_conflict": [StrOptions({"error", "majority"})],
 }
 
 
@@ -267,7 +285,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             if first:
                 self._learn(inputs)
             else:
-                self._represent_groups(inputs, *self._add_to_earlier(*self._collect(inputs)))
+                earlier = getattr(self, "parents_", {})
+                self._represent_groups(inputs, *self._add_to_earlier(*self._collect(inputs)), earlier)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -451,7 +470,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         if needs.covariates != "unused":
             covariates, columns = read_covariates(table, layout)
         target = self._read_target(y, reset=reset) if needs.uses_target else None
-        return Inputs(table, layout, factors, covariates, columns, weights, target)
+        parents = read_parents(table, layout)
+        return Inputs(table, layout, factors, covariates, columns, weights, target, parents=parents)
 
     def _read_times(self, inputs: Inputs) -> Array | None:
         """When each row happened, for encoders that use the target and so have these parameters."""
@@ -481,15 +501,24 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         columns: tuple[Array, ...] = ()
         if self._needs.own_covariates:
             columns = read_known_columns(table, self.layout_, self.covariates_)
-        return Inputs(table, self.layout_, factors, tuple(self.covariates_), columns)
+        parents = read_parents(table, self.layout_)
+        return Inputs(table, self.layout_, factors, tuple(self.covariates_), columns, parents=parents)
 
     def _layout_of(self, table: Table) -> Layout:
+        parent = vars(self).get("parent")
+        if parent and not self._needs.shrinks:
+            raise ParentError(
+                f"parent={parent!r} says what levels are shrunk towards, but {type(self).__name__} shrinks "
+                "nothing here.",
+                "set shrinkage='auto'; use_target=True alone shrinks the mean of the target.",
+            )
         return resolve_layout(
             table,
             group=self.group,
             covariates=self.covariates,
             share_text=self.categorical_covariates == "share",
             keep=self.remainder == "passthrough",
+            parent=parent,
         )
 
     def _learn(self, inputs: Inputs) -> None:
@@ -516,7 +545,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Refuse one more chunk if earlier ones were collected for other parameters."""
         had_target = any(covariate.position is None for covariate in self.covariates_)
         least = min((moments.order for moments in self.moments_.values()), default=2)
-        if had_target != self._needs.uses_target or least < self._needs.order:
+        had_parents = bool(self.layout_.parents)
+        changed = had_target != self._needs.uses_target or had_parents != bool(vars(self).get("parent"))
+        if changed or least < self._needs.order:
             raise ChangedParametersError(type(self).__name__)
 
     def _add_to_earlier(
@@ -533,9 +564,14 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         return united, sums
 
     def _represent_groups(
-        self, inputs: Inputs, covariates: list[Covariate], moments: dict[str, GroupMoments]
+        self,
+        inputs: Inputs,
+        covariates: list[Covariate],
+        moments: dict[str, GroupMoments],
+        earlier: Mapping[str, tuple[Links, ...]] = MappingProxyType({}),
     ) -> None:
-        """Make a table of every group, and store what was learnt."""
+        """Make a table of every group, and store what was learnt; ``earlier`` are links of other chunks."""
+        self._link_parents(inputs, earlier)
         if inputs.target is None:
             for attribute in ("target_type_", "n_targets_"):
                 self.__dict__.pop(attribute, None)  # of an earlier fit with the target
@@ -552,10 +588,29 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 raise NoLevelError(group)
             place = pooled_positions(found.weight, self.min_frequency)
             rows = _counted_rows(inputs, factor, found, place) if self._needs.rows else None
-            vectors = self._represent(GroupSample(pool_moments(found, place), rows))
+            nesting = self._nesting(group, found.levels, place)
+            vectors = self._represent(GroupSample(pool_moments(found, place), rows, nesting))
             learnt[group], positions[group] = replace(vectors, values=vectors.values[place]), place
         self._store(inputs.layout, covariates, moments, learnt)
         self.pooled_positions_ = positions
+
+    def _link_parents(self, inputs: Inputs, earlier: Mapping[str, tuple[Links, ...]]) -> None:
+        """Find the parents of the levels, for encoders that have parameters about them."""
+        self.__dict__.pop("parents_", None)  # of an earlier fit
+        if not inputs.layout.parents:
+            return
+        self.parents_: dict[str, tuple[Links, ...]] = {}
+        for number, (group, _) in enumerate(_named_factors(inputs)):
+            links = read_links(inputs, number)
+            if group in earlier:
+                links = tuple(old + new for old, new in zip(earlier[group], links, strict=True))
+            if links:
+                self.parents_[group] = links
+
+    def _nesting(self, group: str, levels: Levels, place: Codes) -> Nesting | None:
+        """What the levels of a group are part of, if it has a parent; ``place`` pools the rare ones."""
+        links = getattr(self, "parents_", {}).get(group)
+        return None if links is None else nesting_of(links, levels, place, vars(self)["on_conflict"])
 
     def _store(
         self,
@@ -608,8 +663,12 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             unseen = "prior" if training else self.unseen
             positions = find_levels(self.representations_[group], factor, group, unseen)
             places = np.where(positions < 0, -1, place[positions])
-            if unseen == "estimate" and (places < 0).any():
-                whole, places = add_new_levels(self, inputs, factor, whole, places)
+            if training:
+                whole = replace(
+                    whole, nesting=self._nesting(group, self.representations_[group].levels, place)
+                )
+            elif (places < 0).any():
+                whole, places = add_new_levels(self, inputs, number, whole, places)
             codes = np.append(places, -1)[factor.codes]
             rows = Rows(codes, whole.values.shape[0], inputs.columns, inputs.weights, inputs.target, training)
             lookup = self._encode_rows(whole, rows)

@@ -101,6 +101,8 @@ def _errors_of(encoder: Any, vectors: Any) -> LevelErrors | None:
     if moments.order == 1:
         return None
     if isinstance(rule, LinearRule):
+        if rule.tiers:
+            return None  # the posterior given parents has other variances
         n_targets = sum(covariate.position is None for covariate in encoder.covariates_)
         return means_errors(rule, moments, n_targets)
     if isinstance(rule, DiscriminantRule):

@@ -58,22 +58,24 @@ def cross_fit(
     values = np.array(taken(lookup))
     folds = folds or [(np.empty(0, dtype=np.intp), np.arange(len(values)))]
     by_rows = encoder._needs.rows
-    samples = _row_samples(rows, folds) if by_rows else _moment_samples(inputs, columns, rows, whole, folds)
+    samples = (
+        _row_samples(rows, whole, folds) if by_rows else _moment_samples(inputs, columns, rows, whole, folds)
+    )
     for (_, test), sample in zip(folds, samples, strict=True):
         found = encoder._represent_fold(sample, whole)
         if not (by_rows or sample.is_empty):
-            found = _with_all_levels(found, sample.moments, whole.known_moments())
+            found = _with_all_levels(found, sample.moments, whole)
         part = taken(encoder._encode_rows(found, rows.take(test)))
         values[test, found.first_cross_fitted :] = part[:, found.first_cross_fitted :]
     return Lookup(values)
 
 
-def _row_samples(rows: Rows, folds: Sequence[tuple[Codes, Codes]]) -> Iterator[GroupSample]:
+def _row_samples(rows: Rows, whole: Vectors, folds: Sequence[tuple[Codes, Codes]]) -> Iterator[GroupSample]:
     """The rows outside each fold that have a level and a positive weight."""
     counted = np.zeros(len(rows.codes), dtype=bool)
     counted[rows.counted()] = True
     for train, _ in folds:
-        yield GroupSample(None, rows.take(np.asarray(train)[counted[train]]))
+        yield GroupSample(None, rows.take(np.asarray(train)[counted[train]]), whole.nesting)
 
 
 def _moment_samples(
@@ -108,15 +110,33 @@ def _moment_samples(
         elif unique and len(train) == earlier.sum() and earlier[train].all():
             found = left  # blocks in time; later ones must not leave rounding errors either
         earlier[test] = True
-        yield GroupSample(collect(np.asarray(train)) if found is None else found)
+        moments = collect(np.asarray(train)) if found is None else found
+        nesting = whole.nesting
+        if nesting is not None:
+            nesting = nesting.take(_positions(moments, known))
+        yield GroupSample(moments, None, nesting)
 
 
-def _with_all_levels(vectors: Vectors, moments: GroupMoments, known: GroupMoments) -> Vectors:
-    """Extend the vectors of the levels that a fold has to all levels, with the prior for the others."""
+def _with_all_levels(vectors: Vectors, moments: GroupMoments, whole: Vectors) -> Vectors:
+    """Extend the vectors of the levels that a fold has to all levels.
+
+    The others get the vector of their nearest ancestor in the fold, or the prior.
+    """
+    known = whole.known_moments()
     prior = vectors.prior
     if prior is None:
         prior = weighted_mean(vectors.values, moments.weight)
-    position = level_positions(known.levels)
     values = np.tile(prior, (known.n_levels, 1))
-    values[[position[level] for level in moments.levels.tolist()]] = vectors.values
+    own = _positions(moments, known)
+    absent = np.setdiff1d(np.arange(known.n_levels), own)
+    if whole.nesting is not None and len(absent):
+        starts, found = vectors.details["new_levels_"].starts(whole.nesting.paths(absent))
+        values[absent[found]] = starts[found]
+    values[own] = vectors.values
     return replace(vectors, values=values, prior=prior)
+
+
+def _positions(moments: GroupMoments, known: GroupMoments) -> Codes:
+    """Positions of the levels of some moments among all levels."""
+    position = level_positions(known.levels)
+    return np.array([position[level] for level in moments.levels.tolist()], dtype=np.intp)

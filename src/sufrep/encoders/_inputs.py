@@ -38,6 +38,7 @@ from sufrep.errors import (
     NoGroupWarning,
     NoRowsError,
     NotNumericError,
+    ParentError,
     SampleWeightError,
     TooManySharesError,
     UnknownColumnError,
@@ -48,15 +49,17 @@ from sufrep.errors import (
 from sufrep.representation import as_levels, level_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from sufrep._arrays import Array, Codes, Floats
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
     from sufrep.representation import Representation
+    from sufrep.solvers.nesting import Nesting
 
 Column: TypeAlias = str | int
 Group: TypeAlias = Column | tuple[Column, ...]
+Parents: TypeAlias = "Mapping[Group, Column | Sequence[Column]]"
 
 # A text column with more levels than this passes through instead of joining as shares.
 MOST_SHARES = 30
@@ -81,6 +84,8 @@ class Inputs:
         Where the encoder uses one.
     times : ndarray, shape (n,), or None
         When each row happened, if the encoder uses the target and ``time`` is given.
+    parents : tuple of tuple of Factor
+        The columns that contain each group, from the nearest to the farthest; empty without any.
     """
 
     table: Table
@@ -91,6 +96,7 @@ class Inputs:
     weights: Floats | None = None
     target: Target | None = None
     times: Array | None = None
+    parents: tuple[tuple[Factor, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,8 @@ class Layout:
         Text columns that join the covariates by an indicator for each of their levels.
     kept : tuple of int
         Columns that pass through.
+    parents : tuple of tuple of int
+        The columns that contain each group, from the nearest to the farthest; empty if no group has any.
     """
 
     names: tuple[str, ...]
@@ -116,6 +124,7 @@ class Layout:
     covariates: tuple[int, ...]
     shares: tuple[int, ...]
     kept: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...] = ()
 
     def group_names(self, names: Sequence[str]) -> list[str]:
         """Names of the groups, crossed columns joined by a colon."""
@@ -219,10 +228,13 @@ class GroupSample:
         None for the rows outside a fold, if the encoder learns from rows.
     _rows : Rows or None
         The rows that have a level and a positive weight; None unless the encoder needs rows.
+    nesting : Nesting or None
+        What the levels are part of: those of the moments, or all that codes of rows may refer to.
     """
 
     _moments: GroupMoments | None
     _rows: Rows | None = None
+    nesting: Nesting | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -311,16 +323,21 @@ def resolve_layout(
     covariates: Sequence[Column] | None = None,
     share_text: bool = False,
     keep: bool = True,
+    parent: Parents | None = None,
 ) -> Layout:
     """Assign every column its roles, or raise an error that names the unknown column."""
     names, everything = table.names, range(len(table.names))
-    groups = _text_groups(table) if group is None else _named_groups(names, group)
+    contained = _named_parents(names, parent)
+    above = {position for columns in contained.values() for position in columns}
+    groups = _text_groups(table, above) if group is None else _named_groups(names, group)
+    _refuse_other_groups(names, groups, contained)
     named = Counter(":".join(names[position] for position in columns) for columns in groups)
     if any(times > 1 for times in named.values()):
         raise ClashingNamesError([name for name, times in named.items() if times > 1])
     used = {position for columns in groups for position in columns}
     free = [position for position in everything if position not in used]
-    chosen = free
+    # A code that contains others, such as the first digits of a zip code, is no number.
+    chosen = [position for position in free if position not in above]
     if covariates is not None:
         chosen = list(dict.fromkeys(position_of(names, column, "covariates") for column in covariates))
     text = [position for position in chosen if share_text and table.kind(position) == "text"]
@@ -329,7 +346,8 @@ def resolve_layout(
     for position in chosen if covariates is not None else ():
         if position not in (*numeric, *shares):
             raise NotNumericError(names[position], table.dtype(position))
-    layout = Layout(names, groups, tuple(numeric), tuple(shares), tuple(free) if keep else ())
+    parents = tuple(contained.get(columns, ()) for columns in groups) if contained else ()
+    layout = Layout(names, groups, tuple(numeric), tuple(shares), tuple(free) if keep else (), parents)
     refuse_own_covariates(layout)
     return layout
 
@@ -364,6 +382,11 @@ def read_factor(table: Table, columns: Sequence[int], missing: str) -> Factor:
     if len(parts) > 1:
         return cross(parts, keep_null=missing == "level")
     return with_missing_level(parts[0]) if missing == "level" else parts[0]
+
+
+def read_parents(table: Table, layout: Layout) -> tuple[tuple[Factor, ...], ...]:
+    """Return the levels and codes of the columns that contain each group."""
+    return tuple(tuple(table.factorize(column) for column in columns) for columns in layout.parents)
 
 
 def read_covariates(table: Table, layout: Layout) -> tuple[tuple[Covariate, ...], tuple[Array, ...]]:
@@ -494,8 +517,44 @@ def position_of(names: Sequence[str], column: Column, parameter: str) -> int:
     raise UnknownColumnError(parameter, column, names)
 
 
-def _text_groups(table: Table) -> tuple[tuple[int, ...], ...]:
-    found = [position for position in range(len(table.names)) if table.kind(position) == "text"]
+def _named_parents(names: Sequence[str], parent: Parents | None) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """The columns that contain each group, by the columns of the group."""
+    found: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for key, value in (parent or {}).items():
+        crossed = key if isinstance(key, tuple) else (key,)
+        above: Sequence[Any] = value if isinstance(value, (list, tuple)) else [value]
+        group = tuple(position_of(names, column, "parent") for column in crossed)
+        columns = tuple(position_of(names, column, "parent") for column in above)
+        if group in found:
+            raise ParentError(f"parent names the group {key!r} twice.", "name it once.")
+        if not columns:
+            raise ParentError(f"parent names no column that contains {key!r}.", "name one, or leave it out.")
+        if any((column,) == group for column in columns) or len(set(columns)) < len(columns):
+            raise ParentError(
+                f"parent says that {key!r} is in {value!r}, but no column contains itself.",
+                "name the columns that contain the group, each once, from the nearest to the farthest.",
+            )
+        found[group] = columns
+    return found
+
+
+def _refuse_other_groups(
+    names: Sequence[str], groups: Sequence[tuple[int, ...]], contained: Mapping[tuple[int, ...], Any]
+) -> None:
+    """Refuse parents of a column that is not a group."""
+    for columns in contained:
+        if columns not in groups:
+            found = ":".join(names[position] for position in columns)
+            known = ", ".join(repr(":".join(names[position] for position in group)) for group in groups)
+            raise ParentError(
+                f"parent has the key {found!r}, which is not a group.", f"the groups are {known or 'none'}."
+            )
+
+
+def _text_groups(table: Table, above: Collection[int] = ()) -> tuple[tuple[int, ...], ...]:
+    """The text columns, without those that contain others."""
+    text = [position for position in range(len(table.names)) if table.kind(position) == "text"]
+    found = [position for position in text if position not in above]
     if not found and isinstance(table, FrameTable):
         warn(
             "group=None selects the text columns, but X has none: nothing is encoded.\n"

@@ -8,6 +8,7 @@ depend on its own target.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,10 +16,18 @@ import numpy as np
 
 from sufrep._frames import Lookup
 from sufrep._sklearn import Interval, StrOptions
-from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
+from sufrep.encoders._base import (
+    PARENT_CONSTRAINTS,
+    TARGET_CONSTRAINTS,
+    GroupEncoder,
+    Needs,
+    Suffix,
+    Vectors,
+)
 from sufrep.errors import MagnitudeError
 from sufrep.moments import GroupMoments
 from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
+from sufrep.solvers.nesting import Nesting, shrink_nested, shrink_towards_parents
 from sufrep.solvers.new_levels import LinearRule
 from sufrep.solvers.regressions import (
     NormalScores,
@@ -28,14 +37,14 @@ from sufrep.solvers.regressions import (
     group_grams,
     shrink_coefficients,
 )
-from sufrep.solvers.shrinkage import estimate_means_prior, shrink_each
+from sufrep.solvers.shrinkage import shrink_each
 from sufrep.solvers.standard_errors import separate_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Floats
-    from sufrep.encoders._inputs import Column, GroupSample, Rows
+    from sufrep.encoders._inputs import Column, GroupSample, Parents, Rows
     from sufrep.encoders._target import Target
 
 _ROUNDS = 20
@@ -89,6 +98,16 @@ class RandomInterceptEncoder(GroupEncoder):
         The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
         With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
         any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
+    parent : dict, default=None
+        Which columns contain a group: ``parent={"zip5": "zip3"}``, or several from the nearest to the
+        farthest, ``{"zip5": ["zip3", "state"]}``. Keys are as in ``group``. Levels are then shrunk towards
+        their parent, parents towards theirs, and the last ones towards the overall mean, each by as much as
+        the data say; a tier that does not differ by more than noise is skipped. A level that ``fit`` did not
+        see starts from its nearest known ancestor, with ``unseen="prior"`` it gets the vector of that one. A
+        parent column passes through like any other and, unless ``covariates`` names it, is not a covariate.
+        Where it is null a row says nothing; a level without any parent has one of its own.
+    on_conflict : {"error", "majority"}, default="error"
+        Whether a level with several parents is an error, or belongs to the parent of most of its rows.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     random_state : int, default=0
@@ -106,6 +125,8 @@ class RandomInterceptEncoder(GroupEncoder):
         Standard errors of the vectors; rare levels that were pooled have one row, the last.
     target_type_ : str
         The kind of target that was found.
+    parents_ : dict of str to tuple of Links
+        With ``parent``: the parents of the levels of a group, the parents of these, and so on.
 
     Examples
     --------
@@ -119,6 +140,8 @@ class RandomInterceptEncoder(GroupEncoder):
     array([-2.1, -0.1,  1.9])
     """
 
+    parent: Parents | None = None
+    on_conflict: Literal["error", "majority"] = "error"
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
     time: Column | None = None
@@ -127,24 +150,38 @@ class RandomInterceptEncoder(GroupEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         **TARGET_CONSTRAINTS,
+        **PARENT_CONSTRAINTS,
     }
 
     @property
     def _needs(self) -> Needs:
-        return Needs(rows=True, covariates="optional", target="response", target_type=self.target_type)
+        return Needs(
+            rows=True,
+            covariates="optional",
+            target="response",
+            target_type=self.target_type,
+            shrinks=True,
+        )
 
     def _represent(self, sample: GroupSample) -> Vectors:
         rows, target = sample.rows, sample.rows.response()
         suffixes = [Suffix(f"intercept{label}") for label in target.suffixes]
         residuals = self._residuals(rows, target)
-        found = _level_moments(rows, residuals)
-        shrunken, center = shrink_each(found)
-        values, known = np.tile(center, (rows.n_levels, 1)), found.levels.astype(np.intp)
-        values[known] = shrunken
-        details = {
-            "new_levels_": _intercept_rule(rows, residuals, center),
-            "standard_errors_": separate_errors(found, known, rows.n_levels),
-        }
+        found, nesting = _level_moments(rows, residuals), sample.nesting
+        own = found.levels.astype(np.intp)
+        inside = None if nesting is None else nesting.take(own)
+        shrunken, center = shrink_each(found, partial(shrink_towards_parents, nesting=inside))
+        values = np.tile(center, (rows.n_levels, 1))
+        rule = _intercept_rule(rows, residuals, center, inside)
+        absent = np.setdiff1d(np.arange(rows.n_levels), own)
+        if nesting is not None and rule is not None and len(absent):
+            starts, known = rule.starts(nesting.paths(absent))
+            values[absent[known]] = starts[known]
+        values[own] = shrunken
+        errors = separate_errors(found, own, rows.n_levels)
+        if nesting is not None:
+            errors = np.full_like(errors, np.nan)  # the posterior given parents has other variances
+        details = {"new_levels_": rule, "standard_errors_": errors}
         return Vectors(values, suffixes, details, prior=center)
 
     def _residuals(self, rows: Rows, target: Target) -> list[Floats]:
@@ -481,7 +518,9 @@ def _level_moments(rows: Rows, columns: Sequence[Floats]) -> GroupMoments:
     )
 
 
-def _intercept_rule(rows: Rows, residuals: Sequence[Floats], center: Floats) -> LinearRule | None:
+def _intercept_rule(
+    rows: Rows, residuals: Sequence[Floats], center: Floats, nesting: Nesting | None = None
+) -> LinearRule | None:
     """The coefficients of a new level: the common ones, but for the intercept.
 
     Its expectation given the level's means of the covariates comes from their joint prior with the mean
@@ -489,13 +528,14 @@ def _intercept_rule(rows: Rows, residuals: Sequence[Floats], center: Floats) -> 
     """
     p, step = len(rows.columns), len(center) // len(residuals)
     try:
-        prior = estimate_means_prior(_level_moments(rows, [*rows.columns, *residuals]))
+        found = shrink_nested(_level_moments(rows, [*rows.columns, *residuals]), nesting)
     except MagnitudeError:
         return None
     outputs = np.arange(p, p + len(residuals))
     place = np.zeros((len(residuals), len(center)))
     place[np.arange(len(residuals)), np.arange(len(residuals)) * step] = 1.0
-    return LinearRule(prior.center, outputs, place, center - prior.center[outputs] @ place, prior=prior)
+    offset = center - found.prior.center[outputs] @ place
+    return LinearRule(found.prior.center, outputs, place, offset, prior=found.prior, tiers=found.tiers)
 
 
 def _scores(maps: NormalScores, rows: Rows) -> Floats:

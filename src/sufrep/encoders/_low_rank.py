@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sufrep._accumulate import ratio, refuse_large
 from sufrep._sklearn import Interval, StrOptions
 from sufrep.encoders._base import (
+    PARENT_CONSTRAINTS,
     TARGET_CONSTRAINTS,
     GroupEncoder,
     Needs,
@@ -22,10 +24,10 @@ from sufrep.encoders._base import (
 from sufrep.encoders._target import output_positions
 from sufrep.errors import TooManyComponentsError, warn
 from sufrep.solvers.low_rank import left_singular_vectors, n_components_above_noise
+from sufrep.solvers.nesting import Nesting, shrink_nested, shrink_towards_parents
 from sufrep.solvers.new_levels import LinearRule
 from sufrep.solvers.shrinkage import (
     estimate_means_prior,
-    shrink_means,
     shrink_with_target,
     within_covariance,
     within_scale,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Floats
-    from sufrep.encoders._inputs import Column, GroupSample
+    from sufrep.encoders._inputs import Column, GroupSample, Parents
     from sufrep.moments import GroupMoments
 
 
@@ -88,6 +90,16 @@ class LowRankEncoder(GroupEncoder):
         gets k + q columns: the coordinates of its approximate covariate means on the directions found
         without the target, and its approximate mean of the target. The directions do not depend on the
         target, so the vectors of all folds are comparable as they are. ``fit_transform`` then cross-fits.
+    parent : dict, default=None
+        Which columns contain a group: ``parent={"zip5": "zip3"}``, or several from the nearest to the
+        farthest, ``{"zip5": ["zip3", "state"]}``. Keys are as in ``group``. Levels are then shrunk towards
+        their parent, parents towards theirs, and the last ones towards the overall mean, each by as much as
+        the data say; a tier that does not differ by more than noise is skipped. A level that ``fit`` did not
+        see starts from its nearest known ancestor, with ``unseen="prior"`` it gets the vector of that one. A
+        parent column passes through like any other and, unless ``covariates`` names it, is not a covariate.
+        Where it is null a row says nothing; a level without any parent has one of its own.
+    on_conflict : {"error", "majority"}, default="error"
+        Whether a level with several parents is an error, or belongs to the parent of most of its rows.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     cv : int, splitter, iterable of (train, test) or "ordered", default=5
@@ -122,6 +134,8 @@ class LowRankEncoder(GroupEncoder):
         With ``use_target``: the kind of target that was found.
     n_targets_ : int
         With ``use_target``: number of columns of the target, one for each class.
+    parents_ : dict of str to tuple of Links
+        With ``parent``: the parents of the levels of a group, the parents of these, and so on.
 
     Examples
     --------
@@ -158,6 +172,8 @@ class LowRankEncoder(GroupEncoder):
     standardize: bool = True
     shrinkage: Literal["auto"] | None = None
     use_target: bool = False
+    parent: Parents | None = None
+    on_conflict: Literal["error", "majority"] = "error"
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
     time: Column | None = None
@@ -166,6 +182,7 @@ class LowRankEncoder(GroupEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         **TARGET_CONSTRAINTS,
+        **PARENT_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "standardize": ["boolean"],
         "shrinkage": [StrOptions({"auto"}), None],
@@ -179,34 +196,42 @@ class LowRankEncoder(GroupEncoder):
             order=2 if second else 1,
             target="covariate" if self.use_target else "unused",
             target_type=self.target_type,
+            shrinks=bool(self.shrinkage or self.use_target),
         )
 
     def _represent(self, sample: GroupSample) -> Vectors:
         moments = sample.moments
         own = moments.select(range(len(moments.covariates) - self.n_targets_)) if self.use_target else moments
         k = count_components(own, self.n_components)
-        matrix = means_matrix(own, standardize=self.standardize, shrinkage=self.shrinkage)
+        nesting = sample.nesting
+        matrix = means_matrix(own, standardize=self.standardize, shrinkage=self.shrinkage, nesting=nesting)
         found = left_singular_vectors(matrix, k)
         suffixes = [Suffix(f"u{j + 1}") for j in range(k)]
         directions = found.right * ratio(np.ones(k), np.pad(found.singular_values, (0, k))[:k])
         if not self.use_target:
-            rule = self._rule(own, range(len(own.covariates)), directions / self._scale(own)[:, None])
+            rule = self._rule(
+                own, range(len(own.covariates)), directions / self._scale(own)[:, None], nesting
+            )
             details = {"singular_values_": found.singular_values, "new_levels_": rule}
             return Vectors(found.vectors, suffixes, details)
-        approximated = self._values_with_target(moments, directions, self._scale(own))
+        approximated = self._values_with_target(sample, directions, self._scale(own))
         suffixes += [Suffix("u_", len(own.covariates) + j) for j in self._target_outputs()]
-        rule = self._rule(moments, self._used_columns(len(directions)), approximated.matrix)
+        rule = self._rule(moments, self._used_columns(len(directions)), approximated.matrix, nesting)
         details = {"singular_values_": approximated.singular_values, "directions_": directions}
         return Vectors(approximated.values, suffixes, {**details, "new_levels_": rule})
 
-    def _rule(self, moments: GroupMoments, outputs: Sequence[int], matrix: Floats) -> LinearRule:
+    def _rule(
+        self, moments: GroupMoments, outputs: Sequence[int], matrix: Floats, nesting: Nesting | None
+    ) -> LinearRule:
         """How the vector of a new level follows from its means."""
+        found = shrink_nested(moments, nesting) if self.shrinkage or self.use_target else None
         return LinearRule(
             moments.overall_mean(),
             np.array(outputs, dtype=np.intp),
             matrix,
             shrink=bool(self.shrinkage),
-            prior=estimate_means_prior(moments) if self.shrinkage or self.use_target else None,
+            prior=None if found is None else found.prior,
+            tiers=() if found is None else found.tiers,
         )
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
@@ -215,22 +240,29 @@ class LowRankEncoder(GroupEncoder):
             return super()._represent_fold(sample, whole)
         directions = whole.details["directions_"]
         scale = self._scale(whole.known_moments().select(range(len(directions))))
-        return Vectors(self._values_with_target(sample.moments, directions, scale).values)
+        found = self._values_with_target(sample, directions, scale)
+        if sample.nesting is None:
+            return Vectors(found.values)
+        outputs = self._used_columns(len(directions))
+        rule = self._rule(sample.moments, outputs, found.matrix, sample.nesting)
+        return Vectors(found.values, details={"new_levels_": rule})
 
-    def _values_with_target(self, moments: GroupMoments, directions: Floats, scale: Floats) -> _WithTarget:
+    def _values_with_target(self, sample: GroupSample, directions: Floats, scale: Floats) -> _WithTarget:
         """The vectors of the levels.
 
         Parameters
         ----------
-        moments : GroupMoments
-            Of covariates and target.
+        sample : GroupSample
+            With moments of covariates and target.
         directions : ndarray, shape (n_covariates, k)
         scale : ndarray, shape (n_covariates,)
             What the means of the covariates are divided by.
         """
-        n_covariates = len(directions)
+        moments, n_covariates = sample.moments, len(directions)
         chosen = self._used_columns(n_covariates)
-        mean = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))[0][:, chosen]
+        shrink = partial(shrink_towards_parents, nesting=sample.nesting)
+        mean = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage), shrink=shrink)[0]
+        mean = mean[:, chosen]
         units = np.append(scale, self._scale(moments)[chosen[n_covariates:]])
         # A class that does not occur adds nothing to the rank: it may be that of a row in the fold only
         # (test_a_row_does_not_see_its_own_target).
@@ -414,9 +446,15 @@ class SparseLowRankEncoder(GroupEncoder):
         return Vectors(matrix @ result.loadings, suffixes, details)
 
 
-def means_matrix(moments: GroupMoments, *, standardize: bool, shrinkage: Literal["auto"] | None) -> Floats:
+def means_matrix(
+    moments: GroupMoments,
+    *,
+    standardize: bool,
+    shrinkage: Literal["auto"] | None,
+    nesting: Nesting | None = None,
+) -> Floats:
     """The means of the levels, optionally shrunk and divided by the spread within levels; (n_levels, p)."""
-    mean = shrink_means(moments, estimate_means_prior(moments)) if shrinkage else moments.filled_mean()
+    mean = shrink_nested(moments, nesting).values if shrinkage else moments.filled_mean()
     if standardize:
         return mean / within_scale(moments)
     for name, column in zip(moments.covariates, mean.T, strict=True):

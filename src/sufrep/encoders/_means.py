@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from sufrep._frames import Lookup
 from sufrep._sklearn import StrOptions
-from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors
-from sufrep.encoders._target import output_positions
-from sufrep.solvers.new_levels import LinearRule
-from sufrep.solvers.shrinkage import (
-    add_one_row,
-    estimate_means_prior,
-    posterior_means,
-    shrink_with_target,
+from sufrep.encoders._base import (
+    PARENT_CONSTRAINTS,
+    TARGET_CONSTRAINTS,
+    GroupEncoder,
+    Needs,
+    Suffix,
+    Vectors,
 )
+from sufrep.encoders._target import output_positions
+from sufrep.solvers.nesting import shrink_nested, shrink_towards_parents
+from sufrep.solvers.new_levels import LinearRule
+from sufrep.solvers.shrinkage import add_one_row, posterior_means, shrink_with_target
 
 if TYPE_CHECKING:
     from sufrep._arrays import Floats
-    from sufrep.encoders._inputs import Column, GroupSample, Rows
-    from sufrep.moments import GroupMoments
+    from sufrep.encoders._inputs import Column, GroupSample, Parents, Rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,6 +77,16 @@ class MeansEncoder(GroupEncoder):
         towards the overall mean by empirical Bayes: alone, or with ``shrinkage="auto"`` jointly with the
         covariates. ``fit_transform`` then cross-fits all columns that depend on the target. With
         ``covariates=[]`` only the target is averaged.
+    parent : dict, default=None
+        Which columns contain a group: ``parent={"zip5": "zip3"}``, or several from the nearest to the
+        farthest, ``{"zip5": ["zip3", "state"]}``. Keys are as in ``group``. Levels are then shrunk towards
+        their parent, parents towards theirs, and the last ones towards the overall mean, each by as much as
+        the data say; a tier that does not differ by more than noise is skipped. A level that ``fit`` did not
+        see starts from its nearest known ancestor, with ``unseen="prior"`` it gets the vector of that one. A
+        parent column passes through like any other and, unless ``covariates`` names it, is not a covariate.
+        Where it is null a row says nothing; a level without any parent has one of its own.
+    on_conflict : {"error", "majority"}, default="error"
+        Whether a level with several parents is an error, or belongs to the parent of most of its rows.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     cv : int, splitter, iterable of (train, test) or "ordered", default=5
@@ -103,6 +116,8 @@ class MeansEncoder(GroupEncoder):
         With ``use_target``: the kind of target that was found.
     n_targets_ : int
         With ``use_target``: columns that the target has, one for each class.
+    parents_ : dict of str to tuple of Links
+        With ``parent``: the parents of the levels of a group, the parents of these, and so on.
 
     Examples
     --------
@@ -128,6 +143,8 @@ class MeansEncoder(GroupEncoder):
     shrinkage: Literal["auto"] | None = None
     leave_one_out: bool = False
     use_target: bool = False
+    parent: Parents | None = None
+    on_conflict: Literal["error", "majority"] = "error"
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
     time: Column | None = None
@@ -136,6 +153,7 @@ class MeansEncoder(GroupEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         **TARGET_CONSTRAINTS,
+        **PARENT_CONSTRAINTS,
         "shrinkage": [StrOptions({"auto"}), None],
         "leave_one_out": ["boolean"],
         "use_target": ["boolean"],
@@ -150,6 +168,7 @@ class MeansEncoder(GroupEncoder):
             covariates="optional" if may_be_empty else "required",
             target="covariate" if self.use_target else "unused",
             target_type=self.target_type,
+            shrinks=bool(self.shrinkage or self.use_target),
         )
 
     def _represent(self, sample: GroupSample) -> Vectors:
@@ -161,7 +180,9 @@ class MeansEncoder(GroupEncoder):
         suffixes = [Suffix("mean_", j) for j in outputs]
         values, center = moments.filled_mean(), None
         if self.shrinkage or self.use_target:
-            values, center = shrink_with_target(moments, n_covariates, jointly=bool(self.shrinkage))
+            shrink = partial(shrink_towards_parents, nesting=sample.nesting)
+            jointly = bool(self.shrinkage)
+            values, center = shrink_with_target(moments, n_covariates, jointly=jointly, shrink=shrink)
         if self.leave_one_out and not self.shrinkage:
             own = moments.select(range(n_covariates))
             center = own.overall_mean() if center is None else center
@@ -169,19 +190,23 @@ class MeansEncoder(GroupEncoder):
         return Vectors(
             values[:, outputs],
             suffixes,
-            {"new_levels_": self._rule(moments, outputs)},
+            {"new_levels_": self._rule(sample, outputs)},
             prior=None if center is None else center[outputs],
             first_cross_fitted=0 if self.shrinkage else n_covariates,
         )
 
-    def _rule(self, moments: GroupMoments, outputs: list[int]) -> LinearRule:
+    def _rule(self, sample: GroupSample, outputs: list[int]) -> LinearRule:
         """How the vector of a new level follows from its means."""
+        found = None
+        if self.shrinkage or self.use_target:
+            found = shrink_nested(sample.moments, sample.nesting)
         return LinearRule(
-            moments.overall_mean(),
+            sample.moments.overall_mean(),
             np.array(outputs, dtype=np.intp),
             one_more_row=self.leave_one_out,
             shrink=bool(self.shrinkage),
-            prior=estimate_means_prior(moments) if self.shrinkage or self.use_target else None,
+            prior=None if found is None else found.prior,
+            tiers=() if found is None else found.tiers,
         )
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
@@ -214,7 +239,8 @@ class MeansEncoder(GroupEncoder):
         if self.shrinkage:
             # At least that of the values: a difference may be lost in rounding.
             weight = np.maximum(moments.weight[rows.codes] - own, rest.max(axis=1))
-            values[inside] = posterior_means(estimate_means_prior(moments), mean, rest, weight)
+            found = shrink_nested(moments, vectors.nesting)
+            values[inside] = posterior_means(found.own, mean, rest, weight, found.centers[rows.codes])
         else:
             values[inside] = add_one_row(mean, rest, moments.overall_mean())
         return values

@@ -7,20 +7,21 @@ The rules by which a vector follows from the rows of a level are data (`sufrep.s
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from sufrep._frames import Factor
 from sufrep.encoders._inputs import read_known_columns
+from sufrep.encoders._nesting import add_links, new_paths
 from sufrep.errors import TargetError
 from sufrep.representation import Representation, dense_values
 from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.new_levels import NewLevels
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._arrays import Array, Codes, Floats, Levels
     from sufrep.encoders._base import GroupEncoder, Vectors
     from sufrep.encoders._inputs import Covariate, Inputs
     from sufrep.moments import GroupMoments
@@ -34,31 +35,41 @@ _BY_LEVEL = {"mixtures_", "standard_errors_"}
 
 
 def add_new_levels(
-    encoder: GroupEncoder, inputs: Inputs, factor: Factor, whole: Vectors, places: Codes
+    encoder: GroupEncoder, inputs: Inputs, number: int, whole: Vectors, places: Codes
 ) -> tuple[Vectors, Codes]:
-    """Vectors that new levels have too, and the position of each level of ``factor`` among them.
+    """Vectors that new levels have too, and the position of each level of a group among them.
 
     A level that ``fit`` did not see gets the vector that its own rows say, with everything that levels share
-    as it was learnt. Where the encoder has no rule for that, it gets the prior.
+    as it was learnt, or with ``unseen="prior"`` that of its nearest known ancestor. Where the encoder has no
+    rule for that, or the level no ancestor, it gets the prior.
 
     Parameters
     ----------
     encoder : GroupEncoder
     inputs : Inputs
-    factor : Factor
+    number : int
+        Position of the group.
     whole : Vectors
         Of the known levels.
     places : ndarray of int, shape (n_levels,)
-        Position of each level of ``factor`` in ``whole``, −1 for new levels.
+        Position of each level of the group in ``whole``, −1 for new levels.
     """
+    factor = inputs.factors[number]
     unknown = _new_codes(factor, places)
     if whole.details.get("new_levels_") is None or not len(unknown):
         return whole, places
-    covariates, columns = known_columns(encoder, inputs)
-    _, new = _estimate(inputs, covariates, columns, factor, whole, unknown, order=1)
+    nested = bool(inputs.parents) and bool(inputs.parents[number])
+    if encoder.unseen != "estimate" and not nested:
+        return whole, places
+    new = _NewRows.of(encoder, inputs, number, unknown)
+    if encoder.unseen == "estimate":
+        _, values = _estimate(inputs, *known_columns(encoder, inputs), new, whole, order=1)
+    else:
+        values, known = whole.details["new_levels_"].starts(new.paths)
+        unknown, values = unknown[known], values[known]
     places = places.copy()
     places[unknown] = len(whole.values) + np.arange(len(unknown))
-    return replace(whole, values=np.vstack([whole.values, new])), places
+    return replace(whole, values=np.vstack([whole.values, values])), places
 
 
 def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
@@ -72,14 +83,17 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
     for name in _BY_LEVEL & set(encoder.details_):
         setattr(learnt, name, dict(getattr(encoder, name)))
     covariates, columns = _with_target(encoder, inputs, *known_columns(encoder, inputs))
-    for group, factor in zip(encoder.representations_, inputs.factors, strict=True):
+    if hasattr(encoder, "parents_"):
+        learnt.parents_ = dict(encoder.parents_)
+    for number, (group, factor) in enumerate(zip(encoder.representations_, inputs.factors, strict=True)):
         table, place = encoder.representations_[group], encoder.pooled_positions_[group]
         whole, _ = encoder._pooled_vectors(group)
         unknown = _new_codes(factor, table.positions(factor.levels.tolist()))
         if whole.details.get("new_levels_") is None or not len(unknown):
             continue
         known = encoder.moments_[group]
-        more, values = _estimate(inputs, covariates, columns, factor, whole, unknown, order=known.order)
+        rows = _NewRows.of(encoder, inputs, number, unknown)
+        more, values = _estimate(inputs, covariates, columns, rows, whole, order=known.order)
         moments = known + more
         position = {level: number for number, level in enumerate(moments.levels.tolist())}
         old = np.array([position[level] for level in table.levels.tolist()])
@@ -94,6 +108,10 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
         for name in _BY_LEVEL & set(encoder.details_):
             detail = _extended_detail(whole.details[name], place, extended[old], values, extended[new])
             getattr(learnt, name)[group] = detail
+        if rows.paths:
+            links, on_conflict = encoder.parents_[group], vars(encoder)["on_conflict"]
+            added = add_links(links, inputs, number, rows.levels, rows.rows, on_conflict)
+            learnt.parents_[group] = added
     return learnt
 
 
@@ -142,29 +160,55 @@ def _with_target(
     return [*covariates, *known], [*columns, *(found.get(one, absent) for one in known)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _NewRows:
+    """The rows of some levels of a group, all of which have rows.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their positions.
+    levels : Factor
+        The levels, and the code of each of the rows.
+    paths : tuple of ndarray of object, each of shape (n_levels,)
+        What the levels are part of, by tier.
+    """
+
+    rows: Codes
+    levels: Factor
+    paths: tuple[Levels, ...] = ()
+
+    @classmethod
+    def of(cls, encoder: GroupEncoder, inputs: Inputs, group: int, unknown: Codes) -> _NewRows:
+        """The rows of the levels of a group whose codes are given."""
+        factor = inputs.factors[group]
+        number = np.full(len(factor.levels) + 1, -1)
+        number[unknown] = np.arange(len(unknown))
+        codes = number[factor.codes]
+        rows = np.flatnonzero(codes >= 0)
+        levels = Factor(codes[rows], factor.levels[unknown])
+        if not (inputs.parents and inputs.parents[group]):
+            return cls(rows, levels)
+        return cls(rows, levels, new_paths(inputs, group, levels, rows, vars(encoder)["on_conflict"]))
+
+
 def _estimate(
     inputs: Inputs,
     covariates: list[Covariate],
     columns: list[Array],
-    factor: Factor,
+    new: _NewRows,
     whole: Vectors,
-    unknown: Codes,
     *,
     order: Literal[1, 2],
 ) -> tuple[GroupMoments, Floats]:
-    """Moments and vectors of some levels of ``factor``, all of which have rows."""
-    number = np.full(len(factor.levels) + 1, -1)
-    number[unknown] = np.arange(len(unknown))
-    codes = number[factor.codes]
-    rows = np.flatnonzero(codes >= 0)
-    own = [np.asarray(column)[rows] for column in columns]
+    """Moments and vectors of new levels."""
+    own = [np.asarray(column)[new.rows] for column in columns]
     names = [covariate.name(inputs.layout.names) for covariate in covariates]
-    levels = Factor(codes[rows], factor.levels[unknown])
-    moments = inputs.table.moments(levels, own, names=names, weights=None, order=order)
+    moments = inputs.table.moments(new.levels, own, names=names, weights=None, order=order)
     n_covariates = sum(covariate.position is not None for covariate in covariates)
     rule: LevelRule = whole.details["new_levels_"]
-    new = NewLevels(moments, codes[rows], own[:n_covariates], whole.details)
-    return moments, rule.vectors(new)
+    levels = NewLevels(moments, new.levels.codes, own[:n_covariates], whole.details, new.paths)
+    return moments, rule.vectors(levels)
 
 
 def _extended_detail(detail: Any, place: Codes, old: Codes, values: Floats, new: Codes) -> Any:

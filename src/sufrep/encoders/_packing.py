@@ -21,12 +21,14 @@ from sufrep._files import ColumnReading, TableReading
 from sufrep.encoders._archive import DTYPES
 from sufrep.encoders._certainty import Certainty
 from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
+from sufrep.encoders._nesting import Links
 from sufrep.errors import NotSavableError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation, as_levels, is_null
 from sufrep.solvers.experts import ClassExperts, LinearExperts
 from sufrep.solvers.local_effects import LevelKernel, LocalEffects
 from sufrep.solvers.mixture import Mixture
+from sufrep.solvers.nesting import Tier
 from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
 from sufrep.solvers.regressions import Curve, NormalScores
 from sufrep.solvers.shrinkage import MeansPrior
@@ -96,6 +98,16 @@ RECORDS: dict[type, dict[str, str]] = {
         "one_more_row": "truth",
         "shrink": "truth",
         "prior": "MeansPrior?",
+    },
+    Tier: {"names": "levels n", "means": "numbers n p", "prior": "MeansPrior"},
+    Links: {
+        "column": "text",
+        "above": "text",
+        "children": "levels c",
+        "parents": "levels q",
+        "child": "integers n",
+        "parent": "integers n",
+        "weight": "numbers n",
     },
     DiscriminantRule: {
         "center": "numbers p",
@@ -302,6 +314,8 @@ def _kind(item: Any) -> str:
 
 
 def _is_key(value: Any) -> bool:
+    if type(value) is tuple:  # crossed columns
+        return all(type(part) is not tuple and _is_key(part) for part in value)
     return type(value) is str or (type(value) is int and -(2**63) <= value < 2**63)
 
 
@@ -366,7 +380,8 @@ class Unpacker:
                 container, parts = content
                 return _CONTAINERS[container](self._items_of(parts))
             case "$dict":
-                found = {name: self.unpack(part) for name, part in content if _is_key(name)}
+                pairs = [(self.unpack(name), part) for name, part in content]
+                found = {name: self.unpack(part) for name, part in pairs if _is_key(name)}
                 if len(found) != len(content):
                     raise ValueError("a key occurs twice, or is none")
                 return found

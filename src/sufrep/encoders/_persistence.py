@@ -24,10 +24,12 @@ from sufrep._files import TableReading
 from sufrep.encoders._archive import archive_of, damaged, first_line, read_archive
 from sufrep.encoders._certainty import Certainty, find_certainty
 from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
+from sufrep.encoders._nesting import Links
 from sufrep.encoders._packing import RECORDS, Packer, Unpacker
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
+from sufrep.solvers.nesting import Tier
 from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
 
 if TYPE_CHECKING:
@@ -206,7 +208,8 @@ def _check_encoder(encoder: Any) -> None:
     if not isinstance(layout, Layout) or not _all_are(Representation, tables.values()):
         raise ValueError("no tables of levels")
     n_columns = len(layout.names)
-    positions = [*layout.covariates, *layout.shares, *layout.kept, *sum(layout.groups, ())]
+    positions = [*layout.covariates, *layout.shares, *layout.kept]
+    positions += [*sum(layout.groups, ()), *sum(layout.parents, ())]
     covariates, outputs = encoder.covariates_, encoder.outputs_
     if not (_all_are(Covariate, covariates) and _all_are(OutputColumn, outputs)):
         raise ValueError("no columns")
@@ -238,6 +241,7 @@ def _check_encoder(encoder: Any) -> None:
         n_distinct = int(encoder.pooled_positions_[name].max()) + 1
         if errors.dtype != np.float64 or errors.shape != (n_distinct, tables[name].values.shape[1]):
             raise ValueError("errors of other vectors")
+    _check_parents(encoder)
     for rule in getattr(encoder, "new_levels_", {}).values():
         if rule is None:
             continue
@@ -263,6 +267,29 @@ def _check_moments(moments: GroupMoments, n_covariates: int) -> None:
         for name, table in tables.items()
     ):
         raise ValueError("moments of other covariates")
+
+
+def _check_parents(encoder: Any) -> None:
+    """Raise if levels are in parents that could not be looked up."""
+    layout, links = encoder.layout_, getattr(encoder, "parents_", {})
+    given = dict(zip(encoder.representations_, layout.parents, strict=True)) if layout.parents else {}
+    if {group: len(steps) for group, steps in links.items()} != {
+        group: len(columns) for group, columns in given.items() if columns
+    }:
+        raise ValueError("parents of other groups")
+    if links and "on_conflict" not in vars(encoder):
+        raise ValueError("parents for an encoder that knows none")
+    for steps in links.values():
+        if not isinstance(steps, tuple) or not _all_are(Links, steps):
+            raise ValueError("no parents")
+        for step in steps:
+            step.check()
+    for group, rule in getattr(encoder, "new_levels_", {}).items():
+        tiers = getattr(rule, "tiers", ())
+        if not isinstance(tiers, tuple) or not _all_are(Tier, tiers):
+            raise ValueError("no tiers")
+        if rule is not None and len(tiers) != len(links.get(group, ())):
+            raise ValueError("tiers of other parents")
 
 
 def _check_names(encoder: Any) -> None:

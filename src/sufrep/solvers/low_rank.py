@@ -125,14 +125,14 @@ def _n_above_edge(rows: Floats, n_rows: int, dof: float) -> int:
     n_columns = rows.shape[1]
     squared = np.linalg.svd(rows, compute_uv=False) ** 2
     found = 0
-    while found < min(n_rows, n_columns) and squared[found] > _noise_edge(
+    while found < min(n_rows, n_columns) and squared[found] > noise_edge(
         n_rows - found, n_columns - found, dof
     ):
         found += 1
     return found
 
 
-def _noise_edge(n_rows: int, n_columns: int, dof: float) -> float:
+def noise_edge(n_rows: int, n_columns: int, dof: float) -> float:
     """Square of the singular value that the largest one of whitened noise exceeds in 5 % of samples.
 
     Johnstone (2008, Annals of Statistics 36, 2638-2716), for the largest root of two Wishart matrices. With

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sufrep.solvers.closed_forms import within_with_ridge
+from sufrep.solvers.nesting import Tier, nearest_known
 from sufrep.solvers.shrinkage import add_one_row, posterior_means, within_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._arrays import Array, Codes, Floats, Levels, Mask
     from sufrep.moments import GroupMoments
     from sufrep.solvers.mixture import Mixture
     from sufrep.solvers.shrinkage import MeansPrior
@@ -40,12 +41,15 @@ class NewLevels:
         The covariates; NaN is a null.
     details : mapping of str to object
         What else was learnt about the group, by the name of the fitted attribute.
+    paths : tuple of ndarray of object, each of shape (n_levels,)
+        What each level is part of, from the nearest tier to the farthest, None where that is unknown.
     """
 
     moments: GroupMoments
     codes: Codes
     columns: Sequence[Array]
     details: Mapping[str, Any]
+    paths: tuple[Levels, ...] = ()
 
 
 class LevelRule(Protocol):
@@ -80,6 +84,9 @@ class LinearRule:
     prior : MeansPrior or None
         Of covariates and target together. Where the target of a new level is unknown, its mean is replaced by
         its conditional expectation given the means of the covariates, T_yx (T_xx + W_xx/n)⁻¹ (x̄ − m).
+    tiers : tuple of Tier
+        What levels are nested in. The means of a level are shrunk towards those of its nearest known
+        ancestor, and only without one towards m.
     """
 
     fill: Floats
@@ -89,6 +96,7 @@ class LinearRule:
     one_more_row: bool = False
     shrink: bool = False
     prior: MeansPrior | None = None
+    tiers: tuple[Tier, ...] = ()
 
     def vectors(self, new: NewLevels) -> Floats:
         """The vectors of new levels; (n_levels, n_columns)."""
@@ -102,7 +110,34 @@ class LinearRule:
             mean, observed = np.full_like(values, np.nan), np.zeros_like(values)
             mean[:, :known], observed[:, :known] = moments.mean, moments.observed
             first = 0 if self.shrink else p
-            values[:, first:] = posterior_means(self.prior, mean, observed, moments.weight)[:, first:]
+            values[:, first:] = self._posterior(mean, observed, moments.weight, new.paths)[:, first:]
+        return self._combine(values)
+
+    def starts(self, paths: Sequence[Levels]) -> tuple[Floats, Mask]:
+        """The vectors of levels of which only their ancestors are known, and whether any of these is.
+
+        Parameters
+        ----------
+        paths : sequence of ndarray of object, each of shape (n_levels,)
+        """
+        empty = np.zeros((len(paths[0]), len(self.fill)))
+        known = nearest_known(paths, self.tiers, len(empty))[0] >= 0
+        return self._combine(self._posterior(empty, empty, empty[:, 0], paths)), known
+
+    def _posterior(self, mean: Floats, observed: Floats, weight: Floats, paths: Sequence[Levels]) -> Floats:
+        """Posterior means given the nearest known ancestors; (n_levels, p + q)."""
+        if self.prior is None:
+            raise TypeError("a rule without a prior does not shrink")
+        values = posterior_means(self.prior, mean, observed, weight)
+        tier, place = nearest_known(paths, self.tiers, len(mean))
+        for number, known in enumerate(self.tiers):
+            own = tier == number
+            centers = known.means[place[own]]
+            values[own] = posterior_means(known.prior, mean[own], observed[own], weight[own], centers)
+        return values
+
+    def _combine(self, values: Floats) -> Floats:
+        """The vectors, given all means."""
         values = values[:, self.outputs]
         if self.matrix is not None:
             values = values @ self.matrix
@@ -113,9 +148,12 @@ class LinearRule:
         known = len(self.fill)
         inside = (self.outputs >= 0) & (self.outputs < known)
         if self.prior is None:
-            return known == n_covariates and bool(inside.all())
+            return known == n_covariates and bool(inside.all()) and not self.tiers
+        sizes = [size for tier in self.tiers for size in (tier.means.shape[1], len(tier.prior.center))]
         # A prior may hold residuals of the target, which are not among the covariates.
-        return known == len(self.prior.center) >= n_covariates and bool(inside.all())
+        return (
+            known == len(self.prior.center) >= n_covariates and bool(inside.all()) and set(sizes) <= {known}
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,8 +11,13 @@ from sufrep._accumulate import ratio, refuse_small, unscaled
 from sufrep._arrays import blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from sufrep._arrays import Floats, Mask
     from sufrep.moments import GroupMoments
+
+    Shrink: TypeAlias = Callable[[GroupMoments], tuple[Floats, Floats]]
 
 # Added to the within-level variances, relative to the overall ones, so that whitening works with covariates
 # that are constant or collinear within levels.
@@ -55,7 +60,7 @@ class MeansPrior:
         """T, the covariance of the true means, in units of `scale`; (p, p)."""
         return np.asarray(self.back.T @ (self.signal[:, None] * self.back))
 
-    def posterior(self, mean: Floats, weight: Floats) -> Floats:
+    def posterior(self, mean: Floats, weight: Floats, center: Floats | None = None) -> Floats:
         """Return m + T(T + W/n)⁻¹(x̄ − m): each axis is shrunk by its share of signal, τ/(τ + 1/n).
 
         Parameters
@@ -64,15 +69,17 @@ class MeansPrior:
             Sample means; NaN is replaced by the center.
         weight : ndarray, shape (k,)
             Number of rows behind each mean.
+        center : ndarray, shape (k, p), optional
+            What they are shrunk towards; by default m.
         """
-        deviation = np.nan_to_num((mean - self.center) / self.scale)
+        center = self.center if center is None else center
+        deviation = np.nan_to_num((mean - center) / self.scale)
         strength = weight[:, None] * self.signal
         return np.asarray(
-            self.center
-            + (((deviation @ self.forward) * (strength / (strength + 1))) @ self.back) * self.scale
+            center + (((deviation @ self.forward) * (strength / (strength + 1))) @ self.back) * self.scale
         )
 
-    def posterior_with_nulls(self, mean: Floats, observed: Floats) -> Floats:
+    def posterior_with_nulls(self, mean: Floats, observed: Floats, center: Floats) -> Floats:
         """Posterior means where the number of rows differs by covariate and may be zero.
 
         V_jk = W_jk / max(n_j, n_k) replaces W/n. Missing means are predicted from the observed ones through
@@ -81,13 +88,14 @@ class MeansPrior:
         Parameters
         ----------
         mean, observed : ndarray, shape (k, p)
+        center : ndarray, shape (k, p)
         """
-        values = np.empty_like(mean)
+        values, between = np.empty_like(mean), self.between
         for part in blocks(len(mean), _BLOCK):
             present = observed[part] > 0
-            deviation = np.where(present, (mean[part] - self.center) / self.scale, 0.0)
-            solved = np.linalg.solve(self._marginal(observed[part]), deviation[:, :, None])[:, :, 0]
-            values[part] = self.center + self.scale * (solved @ self.between)
+            deviation = np.where(present, (mean[part] - center[part]) / self.scale, 0.0)
+            solved = np.linalg.solve(self.covariance(observed[part]), deviation[:, :, None])[:, :, 0]
+            values[part] = center[part] + self.scale * (solved @ between)
         return values
 
     def noise(self, observed: Floats) -> Floats:
@@ -122,7 +130,7 @@ class MeansPrior:
         found[~partial] = self.back.T @ inner @ self.back
         count = observed[partial]
         present = count > 0
-        gain = np.linalg.inv(self._marginal(count)) * (present[:, :, None] & present[:, None, :])
+        gain = np.linalg.inv(self.covariance(count)) * (present[:, :, None] & present[:, None, :])
         left = np.eye(len(self.signal)) - self.between @ gain
         found[partial] = left @ self.between + left @ center @ left.transpose(0, 2, 1)
         return found + self.covariance_from_signal(observed, errors)
@@ -132,16 +140,32 @@ class MeansPrior:
         left = 1 / (observed.mean(axis=1)[:, None] * self.signal + 1)
         return np.asarray(self.back.T @ ((left**2 * errors.signal)[:, :, None] * self.back))
 
-    def _marginal(self, observed: Floats) -> Floats:
-        """T + V of the means that are there; a missing one gets the equation u = 0, without the others."""
+    def covariance(self, observed: Floats) -> Floats:
+        """T + V of sample means, in units of `scale`; (k, p, p).
+
+        A missing mean gets the variance 1 and no covariance, which decouples it from the others.
+        """
         present, identity = observed > 0, np.eye(observed.shape[1])
         both = present[:, :, None] & present[:, None, :]
         covariance = np.where(both, self.between + self.noise(observed), (~present)[:, :, None] * identity)
         # Next to large variances, of levels of little weight, a constant ridge would be lost to rounding
         # (test_levels_of_little_weight_with_nulls_have_finite_means).
         largest = np.diagonal(covariance, axis1=1, axis2=2).max(axis=1, initial=0.0)
-        covariance += np.maximum(_RIDGE, _ROUNDING * largest)[:, None, None] * identity
-        return np.asarray(covariance)
+        return np.asarray(covariance + np.maximum(_RIDGE, _ROUNDING * largest)[:, None, None] * identity)
+
+    def with_between(self, between: Floats) -> MeansPrior:
+        """The same with another T, in units of `scale`, whose negative eigenvalues are dropped."""
+        whitening = whiten(self.within)
+        signal, axes = np.linalg.eigh(whitening.T @ between @ whitening)
+        forward = whitening @ axes
+        return MeansPrior(
+            self.center,
+            self.scale,
+            self.within,
+            np.maximum(signal, 0.0),
+            forward,
+            np.linalg.inv(forward),
+        )
 
 
 def estimate_means_prior(moments: GroupMoments) -> MeansPrior:
@@ -159,7 +183,7 @@ def estimate_means_prior(moments: GroupMoments) -> MeansPrior:
     scale, center = overall_scale(moments), moments.overall_mean()
     deviation = np.where(moments.observed > 0, moments.mean - center, 0.0) / scale
     within = _scaled_within_covariance(moments, scale)
-    whitening = _whitening(within)
+    whitening = whiten(within)
     excess = _excess_covariance(deviation, moments.observed, within)
     signal, axes = np.linalg.eigh(whitening.T @ excess @ whitening)
     forward = whitening @ axes
@@ -179,15 +203,21 @@ def estimate_each_prior(moments: GroupMoments) -> list[MeansPrior]:
     return [estimate_means_prior(moments.select([j])) for j in range(len(moments.covariates))]
 
 
-def shrink_each(moments: GroupMoments) -> tuple[Floats, Floats]:
+def shrink_to_center(moments: GroupMoments) -> tuple[Floats, Floats]:
+    """Posterior means of the levels, and the overall mean that they are shrunk towards."""
+    prior = estimate_means_prior(moments)
+    return shrink_means(moments, prior), prior.center
+
+
+def shrink_each(moments: GroupMoments, shrink: Shrink = shrink_to_center) -> tuple[Floats, Floats]:
     """Posterior means with a separate prior for each covariate, and their center; (n_levels, p) and (p,)."""
-    parts = [moments.select([j]) for j in range(len(moments.covariates))]
-    priors = estimate_each_prior(moments)
-    values = [shrink_means(part, prior) for part, prior in zip(parts, priors, strict=True)]
-    return np.hstack(values), np.concatenate([prior.center for prior in priors])
+    found = [shrink(moments.select([j])) for j in range(len(moments.covariates))]
+    return np.hstack([values for values, _ in found]), np.concatenate([center for _, center in found])
 
 
-def shrink_with_target(moments: GroupMoments, n_covariates: int, *, jointly: bool) -> tuple[Floats, Floats]:
+def shrink_with_target(
+    moments: GroupMoments, n_covariates: int, *, jointly: bool, shrink: Shrink = shrink_to_center
+) -> tuple[Floats, Floats]:
     """Means of the covariates and of the target, whose means are always shrunk.
 
     Parameters
@@ -198,6 +228,8 @@ def shrink_with_target(moments: GroupMoments, n_covariates: int, *, jointly: boo
         Number of columns before those of the target.
     jointly : bool
         Shrink all columns together; otherwise each column of the target by itself, and no covariate.
+    shrink : callable
+        How means are shrunk: from moments to posterior means and their center.
 
     Returns
     -------
@@ -206,15 +238,15 @@ def shrink_with_target(moments: GroupMoments, n_covariates: int, *, jointly: boo
         The vector of a level without rows.
     """
     if jointly:
-        return _shrink_jointly(moments, n_covariates)
+        return _shrink_jointly(moments, n_covariates, shrink)
     values, center = moments.filled_mean(), moments.overall_mean()
     target = moments.select(range(n_covariates, len(moments.covariates)))
     if target.covariates:
-        values[:, n_covariates:], center[n_covariates:] = shrink_each(target)
+        values[:, n_covariates:], center[n_covariates:] = shrink_each(target, shrink)
     return values, center
 
 
-def _shrink_jointly(moments: GroupMoments, n_covariates: int) -> tuple[Floats, Floats]:
+def _shrink_jointly(moments: GroupMoments, n_covariates: int, shrink: Shrink) -> tuple[Floats, Floats]:
     """Posterior means of all columns together, and their center.
 
     A class that does not occur has the mean 0. It is left out, or its column would amplify rounding errors:
@@ -223,13 +255,14 @@ def _shrink_jointly(moments: GroupMoments, n_covariates: int) -> tuple[Floats, F
     n_columns = len(moments.covariates)
     occurs = [j for j in range(n_columns) if j < n_covariates or moments.mean[:, j].any()]
     own = moments if len(occurs) == n_columns else moments.select(occurs)
-    prior = estimate_means_prior(own)
     values, center = np.zeros((moments.n_levels, n_columns)), np.zeros(n_columns)
-    values[:, occurs], center[occurs] = shrink_means(own, prior), prior.center
+    values[:, occurs], center[occurs] = shrink(own)
     return values, center
 
 
-def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: Floats) -> Floats:
+def posterior_means(
+    prior: MeansPrior, mean: Floats, observed: Floats, weight: Floats, center: Floats | None = None
+) -> Floats:
     """Posterior means of levels, with or without nulls; (k, p).
 
     Parameters
@@ -241,10 +274,13 @@ def posterior_means(prior: MeansPrior, mean: Floats, observed: Floats, weight: F
         Number of rows that have the covariate.
     weight : ndarray, shape (k,)
         Number of all rows.
+    center : ndarray, shape (k, p), or None
+        What the means are shrunk towards; None for the center of the prior.
     """
-    values = prior.posterior(mean, weight)
-    partial = has_nulls(observed, weight)
-    values[partial] = prior.posterior_with_nulls(mean[partial], observed[partial])
+    centers = np.broadcast_to(prior.center if center is None else center, mean.shape)
+    values = prior.posterior(mean, weight, centers)
+    some = has_nulls(observed, weight)
+    values[some] = prior.posterior_with_nulls(mean[some], observed[some], centers[some])
     return values
 
 
@@ -354,7 +390,7 @@ def _scaled_within_covariance(moments: GroupMoments, scale: Floats) -> Floats:
     return np.asarray(correlation * np.outer(spread, spread))
 
 
-def _whitening(within: Floats) -> Floats:
+def whiten(within: Floats) -> Floats:
     """C with Cᵀ(W + ridge)C = I."""
     values, vectors = np.linalg.eigh(within)
     return np.asarray(vectors / np.sqrt(np.maximum(values, 0.0) + _RIDGE))
