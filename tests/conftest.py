@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-# scikit-learn's conformance suite checks array input only where scipy was imported with this set.
-os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 # How many examples hypothesis draws for a law: few by default, ten times as many on request, as in
 # HYPOTHESIS_PROFILE=long make unit. No deadline, because a slow machine breaks no law.
@@ -36,12 +34,23 @@ def data_dir() -> Path:
 
 
 @pytest.fixture
-def limited_file_size() -> Iterator[int]:
-    """The most bytes that a file may have."""
+def limited_file_size() -> Callable[[], AbstractContextManager[int]]:
+    """A context in which files have a limited number of bytes.
+
+    pytest may write its own output to a file between the test and the end of a fixture, so the limit must not
+    outlast the test.
+    """
     resource = pytest.importorskip("resource", reason="this system has no limits of file sizes")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield 1000
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+
+    @contextmanager
+    def limited() -> Iterator[int]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+        try:
+            yield 1000
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, handler)
+
+    return limited

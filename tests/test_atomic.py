@@ -173,12 +173,14 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch,
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are set as on Linux")
-@pytest.mark.usefixtures("limited_file_size")
-def test_a_file_that_reaches_a_size_limit_leaves_the_old_one(tmp_path, writer):
+def test_a_file_that_reaches_a_size_limit_leaves_the_old_one(tmp_path, writer, limited_file_size):
     ending, write = writer
     path = tmp_path / f"out{ending}"
     path.write_text("old")
-    with pytest.raises(NotWritableError, match=r"Cannot write .*: File too large.*\nHint: choose"):
+    with (
+        limited_file_size(),
+        pytest.raises(NotWritableError, match=r"Cannot write .*: File too large.*\nHint: choose"),
+    ):
         write(path)
     assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [(path.name, "old")]
 

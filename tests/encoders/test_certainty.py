@@ -16,7 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sufrep
-from sufrep import LatentStateEncoder, LowRankEncoder, MeansEncoder, SufficientEncoder, make_encoder
+from sufrep import (
+    LatentStateEncoder,
+    LowRankEncoder,
+    MeansEncoder,
+    RandomInterceptEncoder,
+    SufficientEncoder,
+    make_encoder,
+)
 from sufrep.encoders import METHODS
 from sufrep.encoders._certainty import Certainty, find_certainty, relative_errors, vector_errors
 
@@ -321,3 +328,14 @@ def test_low_rank_vectors_are_named_by_their_own_errors():
     encoder = LowRankEncoder("g", n_components=1, shrinkage="auto").fit(X)
     relative = relative_errors(encoder.representations_["g"], errors_of(encoder))
     assert find_certainty(encoder, "g").least[0][1] == pytest.approx(relative.max())
+
+
+@pytest.mark.parametrize("encoder", [MeansEncoder, RandomInterceptEncoder])
+def test_errors_given_parents_are_not_known(encoder):
+    rng = np.random.default_rng(0)
+    shop = rng.integers(0, 6, 120)
+    X = pd.DataFrame({"shop": shop.astype(str), "city": (shop % 2).astype(str), "size": rng.normal(size=120)})
+    options = {"shrinkage": "auto"} if encoder is MeansEncoder else {}
+    fitted = encoder("shop", parent={"shop": "city"}, **options).fit(X, rng.normal(size=120))
+    assert fitted.table(errors=True).iloc[:, -1].isna().all()
+    assert fitted.plot() is not None
