@@ -19,23 +19,24 @@ from benchmarks import (
 )
 
 PACKAGES = ("sufrep", "numpy", "scipy", "scikit-learn", "polars", "pandas", "narwhals", "skrub")
+BENCHMARKS = {
+    "means": bench_means,
+    "mnl": bench_mnl,
+    "multinomial": bench_multinomial,
+    "latent_state": bench_latent_state,
+    "effects": bench_effects,
+    "new_levels": bench_new_levels,
+    "drift": bench_drift,
+}
 
 
 def main() -> None:
-    """Parse the number of repeats, measure, report."""
+    """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5, help="timed runs of each call (median is taken)")
-    repeats = parser.parse_args().repeats
-    benchmarks = (
-        bench_means,
-        bench_mnl,
-        bench_multinomial,
-        bench_latent_state,
-        bench_effects,
-        bench_new_levels,
-        bench_drift,
-    )
-    rows = [row for benchmark in benchmarks for row in benchmark.results(repeats)]
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, help="print these, and write no file")
+    options = parser.parse_args()
+    rows = [row for name in options.only or BENCHMARKS for row in BENCHMARKS[name].results(options.repeats)]
     lines = [
         "| case | ours | peer | ours / peer | goal | reached |",
         "|---|---|---|---|---|---|",
@@ -47,9 +48,11 @@ def main() -> None:
     ]
     table = "\n".join(lines)
     print(table)
+    if options.only:
+        return
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     text = (
-        f"# Benchmarks\n\nWritten by `make bench` (medians of {repeats} interleaved runs, "
+        f"# Benchmarks\n\nWritten by `make bench` (medians of {options.repeats} interleaved runs, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}).\n\n{table}\n\n{versions}\n"
     )
     Path(__file__).with_name("RESULTS.md").write_text(text)
