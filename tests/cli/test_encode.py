@@ -646,3 +646,15 @@ def test_in_time_training_rows_learn_from_earlier_rows(sufrep, table, tmp_path):
     np.testing.assert_allclose(out["zipcode_fisher"].to_numpy(), expected[:, 0])
     saved = load(tmp_path / "zip.sufrep")
     assert (saved.cv, saved.time) == ("ordered", "id")
+
+
+def test_parents_are_read_as_text_too(sufrep, tmp_path):
+    train = pl.DataFrame({"zip": ["01", "02", "03", "04"] * 5, "area": ["001", "002"] * 10, "x": range(20)})
+    train.write_csv(tmp_path / "train.csv")
+    options = """--group zip --method means --param shrinkage=auto --param "parent={'zip': 'area'}" """
+    files = f"--out {tmp_path}/out.csv --save {tmp_path}/zip.sufrep"
+    assert sufrep(f"encode {tmp_path}/train.csv {options} {files}").code == 0
+    assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("01,001,0")
+    (tmp_path / "new.csv").write_text("zip,area,x\n01,001,3\n09,9A,4\n")
+    result = sufrep(f"apply {tmp_path}/zip.sufrep {tmp_path}/new.csv --out {tmp_path}/new_out.csv")
+    assert result.code == 0, result.err

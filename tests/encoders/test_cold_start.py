@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -241,3 +241,30 @@ def test_what_makes_no_sense_is_refused(model, kind, message):
 def test_a_target_is_needed():
     with pytest.raises(TargetError, match="requires y to be passed"):
         ColdStartEstimator(means(), Ridge()).fit(shops()[0], None)
+
+
+def test_a_class_that_only_one_level_has_does_no_harm():
+    X = pd.DataFrame({"shop": list("aaabbbccc"), "size": np.arange(9.0)})
+    for learner in (LogisticRegression(), HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=1)):
+        model = ColdStartEstimator(MeansEncoder("shop"), learner).fit(X, [1, 1, 1, 0, 0, 0, 0, 0, 0])
+        assert model.predict_proba(X.assign(shop="new")).shape == (9, 2)
+
+
+def test_rows_without_a_level_have_nothing_in_common():
+    X, y = shops()
+    model = ColdStartEstimator(means(), Ridge()).fit(X, y)
+    nulls = X[:20].assign(shop=None)
+    np.testing.assert_allclose(model.predict(nulls)[:1], model.predict(nulls[:1]))
+
+
+def test_rows_without_a_level_are_known_if_training_had_some():
+    X, y = shops()
+    X.loc[::7, "shop"] = None
+    encoder = MeansEncoder("shop", missing="prior")
+    model, pipeline = ColdStartEstimator(encoder, TREE).fit(X, y), make_pipeline(encoder, TREE).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), pipeline.predict(X))
+
+
+def test_a_column_that_changes_no_prediction_has_no_weight():
+    X, y = shops()
+    assert ColdStartEstimator(ContrastEncoder("shop"), Ridge()).fit(X, y).blend_.tolist() == [0.0, 0.0]

@@ -278,7 +278,9 @@ def test_learnt_levels_keep_the_vector_that_their_rows_said(name, tmp_path):
     found = learnt.table(errors=True).set_index("shop")
     assert set(found.index.dropna()) == {*table["shop"].dropna(), "new", "a new one"}
     known = encoder.table(errors=True).set_index("shop")
-    pd.testing.assert_frame_equal(found.loc[known.index], known, rtol=0.3)  # W is pooled over more rows
+    if name not in ("logit", "logit in closed form"):  # their intercepts are relative to all levels
+        # W stays; the errors of a prior that is estimated from more levels may be smaller.
+        pd.testing.assert_frame_equal(found.loc[known.index], known, rtol=0.1)
     assert encoder.table().equals(table)
     learnt.save(tmp_path / "learnt.sufrep")
     np.testing.assert_array_equal(
@@ -353,3 +355,29 @@ def test_a_target_that_cannot_be_used_is_refused():
         encoder.learn_levels(X[:3].assign(shop="new"), ["yes", "never", "never"])
     with pytest.raises(LengthMismatchError, match="y has 2"):
         encoder.learn_levels(X[:3].assign(shop="new"), ["yes", "no"])
+
+
+def test_a_level_of_extreme_rows_is_learnt_as_it_is_encoded_and_changes_no_error():
+    X, _ = drawn()
+    encoder = MeansEncoder("shop", remainder="drop").fit(X)
+    wild = X[:4].assign(shop="wild", a=[1e6, -1e6, 1e6, -1e6])
+    found = encoder.learn_levels(wild).table(errors=True).set_index("shop")
+    known = encoder.table(errors=True).set_index("shop")
+    pd.testing.assert_frame_equal(found.loc[known.index], known)
+    huge = X[:4].assign(shop="huge", a=1e200)
+    np.testing.assert_array_equal(encoder.learn_levels(huge).transform(huge), encoder.transform(huge))
+
+
+def test_errors_of_learnt_levels_are_unknown_to_components_without_a_rule(monkeypatch):
+    chosen = ("local_effect", "means")
+
+    def run(search: ComponentSearch, *_: Any) -> list[Tried]:
+        return [Tried(chosen, np.zeros(len(search.data.y)), 0)]
+
+    monkeypatch.setattr(ComponentSearch, "run", run)
+    X, y = drawn(n=60)
+    learnt = SufficientEncoder("shop").fit(X, y).learn_levels(X[:5].assign(shop="new"))
+    errors = learnt.table(errors=True).set_index("shop").filter(like="_error")
+    assert errors.loc["s1"].notna().sum() == 3
+    assert errors.loc["new"].notna().sum() == 3
+    assert learnt.plot() is not None

@@ -172,7 +172,8 @@ def encode(
     encoder = build_encoder(method, roles, parameters | further, seed)
     with progress("encode") as report:
         report(0, 3, "")
-        source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
+        parents = parent_columns(further)
+        source = open_table(table, text=(*roles.group, *parents, *text), drop=roles.drop)
         report_notes(source)
         source.require(roles.used())
         rows = source.read()
@@ -254,6 +255,17 @@ def parse_parameters(given: list[str]) -> dict[str, Any]:
             raise usage_error(f"{name} cannot be set on the command line.", "--param")
         found[name] = _literal(value)
     return found
+
+
+def parent_columns(parameters: dict[str, Any]) -> list[str]:
+    """The columns that ``parent`` names; like groups, they are read as text.
+
+    >>> parent_columns({"parent": {"zip5": ["zip3", "state"], "county": "state"}})
+    ['zip3', 'state', 'state']
+    """
+    given = parameters.get("parent")
+    values = given.values() if isinstance(given, dict) else []
+    return [name for value in values for name in (value if isinstance(value, (list, tuple)) else [value])]
 
 
 def _literal(text: str) -> Any:
@@ -410,6 +422,8 @@ def text_groups(encoder: GroupEncoder) -> list[str]:
             levels = [level[position] if len(columns) > 1 else level for level in table.levels.tolist()]
             if all(isinstance(level, str) for level in levels if level is not None):
                 found.append(encoder.layout_.names[column])
+    for steps in getattr(encoder, "parents_", {}).values():
+        found += [step.above for step in steps if all(isinstance(parent, str) for parent in step.parents)]
     return found
 
 

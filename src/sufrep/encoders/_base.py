@@ -338,14 +338,15 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
         A level that ``fit`` did not see is estimated as ``unseen="estimate"`` does it, and keeps that vector.
         All other levels, and everything that levels share, stay as they are. Encoders that cannot estimate
-        new levels (codings, ranks, local effects) refuse.
+        new levels (codings, permutations, ranks, local effects) refuse. The rows are part of ``moments_``
+        from now on: do not give them to ``partial_fit`` again.
 
         Parameters
         ----------
         X : frame or array-like, shape (n_samples, n_features)
             The columns that ``fit`` saw.
         y : array-like, shape (n_samples,), optional
-            The target, where it is known and the encoder averages it (``use_target`` of means and low rank).
+            The target, without nulls, if the encoder averages it (``use_target`` of means and low rank).
             Encoders that do not use the target ignore it.
 
         Returns

@@ -39,7 +39,8 @@ class VectorErrors:
     ----------
     parts : list of ((int, int), LevelErrors or None, ndarray of int)
         For each encoder, the numbers of its vectors and columns, their errors (None if they have none), and
-        the vector of every level by its position, (n_levels,): rare levels may share one.
+        the vector of every level by its position, (n_levels,): rare levels may share one, and −1 is a level
+        that the encoder does not know.
     """
 
     parts: list[tuple[tuple[int, int], LevelErrors | None, Codes]]
@@ -58,7 +59,10 @@ class VectorErrors:
         found, start = np.zeros((len(chosen), n_columns, n_columns)), 0
         for (_, size), errors, place in self.parts:
             own = slice(start, start + size)
-            found[:, own, own] = np.nan if errors is None else errors.covariances(place[chosen])
+            found[:, own, own] = np.nan
+            known = np.flatnonzero(place[chosen] >= 0)
+            if errors is not None and len(known):
+                found[known, own, own] = errors.covariances(place[chosen][known])
             start += size
         return found
 
@@ -70,7 +74,7 @@ class VectorErrors:
             [
                 np.full((len(place), shape[1]), np.nan)
                 if errors is None
-                else standard_errors(errors, *shape)[place]
+                else np.vstack([standard_errors(errors, *shape), np.full(shape[1], np.nan)])[place]
                 for shape, errors, place in self.parts
             ]
         )
@@ -79,8 +83,13 @@ class VectorErrors:
 def vector_errors(encoder: Any, group: str) -> VectorErrors:
     """Return the errors of the vectors of a group of a fitted encoder."""
     if hasattr(encoder, "encoders_"):
-        components = (vector_errors(component, group) for component in encoder.encoders_.values())
-        return VectorErrors([part for errors in components for part in errors.parts])
+        levels, parts = encoder.representations_[group].levels.tolist(), []
+        for component in encoder.encoders_.values():
+            # A component that has no rule for new levels does not know those that were learnt later.
+            position = component.representations_[group].positions(levels)
+            for shape, errors, place in vector_errors(component, group).parts:
+                parts.append((shape, errors, np.append(place, -1)[position]))
+        return VectorErrors(parts)
     vectors, place = encoder._pooled_vectors(group)
     try:
         errors = _errors_of(encoder, vectors)

@@ -22,6 +22,8 @@ from sufrep.errors import InvalidParameterError, TargetError
 from sufrep.representation import as_levels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sufrep._arrays import Array, Codes, Floats, Mask
     from sufrep.encoders._inputs import Inputs
 
@@ -75,6 +77,8 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
     blend_ : ndarray, shape (2,)
         The weight of ``new_level_estimator_`` in a level with n rows is ``blend_[0] + blend_[1] / n``, at
         least 0 and at most 1.
+    without_level_ : list of bool
+        Whether training had rows without a level, for each group; if not, such rows are new.
     classes_ : ndarray, shape (n_classes,)
         Of a classifier.
     n_features_in_ : int
@@ -157,6 +161,7 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = self._fitted(encoded, y, weights)
         if is_classifier(self.estimator_):
             self.classes_ = self.estimator_.classes_
+        self.without_level_ = [bool((factor.codes < 0).any()) for factor in inputs.factors]
         rng = np.random.default_rng(self.random_state)
         parts, sizes = _split_levels(inputs, rng)
         examples = self.encoder_._encode(parts, self.encoder_._lookups(parts, training=False))
@@ -183,9 +188,11 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
         if folds.max(initial=0) < 1:
             return np.zeros(2)  # there is one level, or none: nothing tells how others differ
         weights = np.ones(len(y)) if inputs.weights is None else inputs.weights
-        square, cross = np.zeros((2, 2)), np.zeros(2)
+        square, cross, size = np.zeros((2, 2)), np.zeros(2), 0.0
         for fold in range(folds.max() + 1):
             train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            if is_classifier(self.estimator_) and len(np.unique(y[train][weights[train] > 0])) < 2:
+                continue  # all other levels have the same class
             own = None if inputs.weights is None else weights[train]
             with_vector, without = (
                 self._outputs(
@@ -198,6 +205,9 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
             regressors = np.einsum("nc,nk->nck", with_vector - without, by_size)
             square += np.einsum("n,nck,ncl->kl", weights[test], regressors, regressors)
             cross += np.einsum("n,nck,nc->k", weights[test], regressors, residual)
+            size += float(np.einsum("n,nc->", weights[test], without**2))
+        if np.trace(square) <= 1e-20 * size:
+            return np.zeros(2)  # with and without the column, predictions differ by rounding errors
         return np.asarray(np.linalg.lstsq(square, cross, rcond=1e-9)[0])
 
     def _as_columns(self, y: Array) -> Floats:
@@ -248,7 +258,7 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         inputs = self.encoder_._read_new(X)
         encoded = self.encoder_._encode(inputs, self.encoder_._lookups(inputs, training=False))
-        return inputs, encoded, *_new_rows(self.encoder_, inputs)
+        return inputs, encoded, *_new_rows(self.encoder_, inputs, self.without_level_)
 
     def _mixture(self, inputs: Inputs, encoded: Any, new: Mask, sizes: Floats) -> Floats:
         """Predictions for the rows of new levels; (n_new, n_outputs)."""
@@ -280,7 +290,8 @@ class _Part:
 def _split_levels(inputs: Inputs, rng: np.random.Generator) -> tuple[Inputs, Floats]:
     """The rows with new levels made of parts of the known ones, and how many rows each row's part has.
 
-    With several groups, the level of each row is new in one of them, chosen at random.
+    With several groups, the level of each row is new in one of them, chosen at random. Rows without a level,
+    null or not, stay as they are, because they have nothing in common.
     """
     n_rows, sizes = inputs.table.n_rows, np.ones(inputs.table.n_rows)
     chosen = rng.integers(0, max(len(inputs.factors), 1), n_rows)
@@ -288,7 +299,8 @@ def _split_levels(inputs: Inputs, rng: np.random.Generator) -> tuple[Inputs, Flo
         chosen[inputs.weights <= 0] = -1
     factors = []
     for number, factor in enumerate(inputs.factors):
-        rows = np.flatnonzero((chosen == number) & (factor.codes >= 0))
+        named = np.append([level is not None for level in factor.levels], False)[factor.codes]
+        rows = np.flatnonzero((chosen == number) & named)
         parts = _random_parts(factor.codes[rows], rng)
         count = np.bincount(parts)
         sizes[rows] = count[parts]
@@ -327,15 +339,20 @@ def _level_folds(inputs: Inputs, n_folds: int, rng: np.random.Generator) -> Code
     return fold[factor.codes]
 
 
-def _new_rows(encoder: GroupEncoder, inputs: Inputs) -> tuple[Mask, Floats]:
+def _new_rows(encoder: GroupEncoder, inputs: Inputs, without_level: Sequence[bool]) -> tuple[Mask, Floats]:
     """Which rows have a level that the encoder does not know, and how many rows that level has.
 
-    Of several new levels of a row, the one with the fewest rows counts.
+    Of several new levels of a row, the one with the fewest rows counts. A null that is new is alone, because
+    rows without a level have nothing in common. ``without_level`` says for each group whether training had
+    rows without a level, which are known then.
     """
     new, sizes = np.zeros(inputs.table.n_rows, dtype=bool), np.full(inputs.table.n_rows, np.inf)
-    for group, factor in zip(encoder.representations_, inputs.factors, strict=True):
-        known = np.append(encoder.representations_[group].positions(factor.levels.tolist()) >= 0, False)
+    for group, factor, null_known in zip(
+        encoder.representations_, inputs.factors, without_level, strict=True
+    ):
+        known = np.append(encoder.representations_[group].positions(factor.levels.tolist()) >= 0, null_known)
         count = np.append(np.bincount(factor.codes[factor.codes >= 0], minlength=len(factor.levels)), 1)
+        count[[code for code, level in enumerate(factor.levels) if level is None]] = 1
         own = ~known[factor.codes]
         sizes[own] = np.minimum(sizes[own], count[factor.codes[own]])
         new |= own

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from sufrep._accumulate import ratio
 from sufrep._frames import Factor
-from sufrep.encoders._inputs import read_known_columns
+from sufrep.encoders._inputs import collect_moments, read_known_columns
 from sufrep.encoders._nesting import add_links, new_paths
 from sufrep.errors import TargetError
 from sufrep.representation import Representation, dense_values
 from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.new_levels import NewLevels
+from sufrep.solvers.shrinkage import within_freedom
 
 if TYPE_CHECKING:
     from sufrep._arrays import Array, Codes, Floats, Levels
@@ -63,7 +65,7 @@ def add_new_levels(
         return whole, places
     new = _NewRows.of(encoder, inputs, number, unknown)
     if encoder.unseen == "estimate":
-        _, values = _estimate(inputs, *known_columns(encoder, inputs), new, whole, order=1)
+        _, values = _estimate(inputs, *known_columns(encoder, inputs), new, whole)
     else:
         values, known = whole.details["new_levels_"].starts(new.paths)
         unknown, values = unknown[known], values[known]
@@ -93,8 +95,11 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
             continue
         known = encoder.moments_[group]
         rows = _NewRows.of(encoder, inputs, number, unknown)
-        more, values = _estimate(inputs, covariates, columns, rows, whole, order=known.order)
-        moments = known + more
+        more, values = _estimate(inputs, covariates, columns, rows, whole)
+        own = [np.asarray(column)[rows.rows] for column in columns]
+        moments = _joined(
+            known, collect_moments(inputs.table, rows.levels, own, names=more.covariates, weights=None)
+        )
         position = {level: number for number, level in enumerate(moments.levels.tolist())}
         old = np.array([position[level] for level in table.levels.tolist()])
         new = np.array([position[level] for level in more.levels.tolist()])
@@ -122,11 +127,23 @@ def add_moments(encoder: GroupEncoder, inputs: Inputs) -> dict[str, GroupMoments
     for (group, known), factor in zip(encoder.moments_.items(), inputs.factors, strict=True):
         unknown = _new_codes(factor, encoder.representations_[group].positions(factor.levels.tolist()))
         codes = np.where(np.isin(factor.codes, unknown), factor.codes, -1)
-        more = inputs.table.moments(
-            Factor(codes, factor.levels), columns, names=names, weights=None, order=known.order
-        )
-        moments[group] = known + more if len(unknown) else known
+        new = Factor(codes, factor.levels)
+        more = collect_moments(inputs.table, new, columns, names=names, weights=None)
+        moments[group] = _joined(known, more) if len(unknown) else known
     return moments
+
+
+def _joined(known: GroupMoments, more: GroupMoments) -> GroupMoments:
+    """The moments of known and of new levels; the covariance within levels, which they share, stays."""
+    order = min(known.order, more.order)
+    if order == 2:
+        old, new = known.require_order_two(), more.require_order_two()
+        freedom = [np.maximum(moments.observed - 1, 0.0).sum(axis=0) for moments in (known, more)]
+        squares = np.where(freedom[0] > 0, old.squares * ratio(freedom[1], freedom[0]), new.squares)
+        rows = within_freedom(known)
+        scatter = old.scatter * (within_freedom(more) / rows) if rows > 0 else new.scatter
+        more = replace(more, squares=squares, scatter=scatter)
+    return known.of_order(order) + more.of_order(order)
 
 
 def _new_codes(factor: Factor, places: Codes) -> Codes:
@@ -198,13 +215,11 @@ def _estimate(
     columns: list[Array],
     new: _NewRows,
     whole: Vectors,
-    *,
-    order: Literal[1, 2],
 ) -> tuple[GroupMoments, Floats]:
     """Moments and vectors of new levels."""
     own = [np.asarray(column)[new.rows] for column in columns]
     names = [covariate.name(inputs.layout.names) for covariate in covariates]
-    moments = inputs.table.moments(new.levels, own, names=names, weights=None, order=order)
+    moments = inputs.table.moments(new.levels, own, names=names, weights=None, order=1)
     n_covariates = sum(covariate.position is not None for covariate in covariates)
     rule: LevelRule = whole.details["new_levels_"]
     levels = NewLevels(moments, new.levels.codes, own[:n_covariates], whole.details, new.paths)
