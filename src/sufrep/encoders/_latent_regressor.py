@@ -98,7 +98,7 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
     >>> from sufrep import LatentStateRegressor, simulate
     >>> sample = simulate("latent_linear", n=3000, n_latent=3, levels_per_latent=20)
     >>> X = pd.DataFrame(sample.columns())
-    >>> model = LatentStateRegressor("group").fit(X[:2500], sample.y[:2500])
+    >>> model = LatentStateRegressor("group", n_states=3).fit(X[:2500], sample.y[:2500])
     >>> model.states_["share"].round(2)
     array([0.34, 0.33, 0.32])
     >>> bayes = ((sample.y - sample.conditional_mean)[2500:] ** 2).mean()
