@@ -13,8 +13,8 @@ from hypothesis import settings
 
 # How many examples hypothesis draws for a law: few by default, ten times as many on request, as in
 # HYPOTHESIS_PROFILE=long make unit. No deadline, because a slow machine breaks no law.
-settings.register_profile("quick", deadline=None, max_examples=20)
-settings.register_profile("long", deadline=None, max_examples=200)
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("long", deadline=None, max_examples=250)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 

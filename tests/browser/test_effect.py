@@ -57,7 +57,7 @@ def effect_page(open_page: Callable[..., Page]) -> Callable[..., Page]:
     return lambda width=1280, **options: open_page(viewport={"width": width, "height": 800}, **options)
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
 def test_every_chart_is_drawn_and_nothing_scrolls_sideways(effect_page, width, theme):
     page = effect_page(width, color_scheme=theme)
     figures = page.locator("figure[data-chart]")
