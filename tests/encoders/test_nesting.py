@@ -349,7 +349,7 @@ def test_chunks_give_what_a_fit_gives(name):
             assert getattr(old, field).tolist() == getattr(new, field).tolist()
     with pytest.raises(TwoParentsError, match="'z00' of 'zip' has 2 parents in 'area': '900'"):
         parts.partial_fit(X[:1].assign(area=903), y[:1])
-    with pytest.raises(ChangedParametersError):
+    with pytest.raises(ChangedParametersError, match="have changed since the first chunk"):
         parts.set_params(parent=None).partial_fit(X, y)
 
 
