@@ -165,7 +165,7 @@ def _xgboost(classes: bool, seed: int) -> Any:
 
 def _boosting(classes: bool, seed: int, **options: Any) -> Any:
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    return kind(early_stopping=False, random_state=seed, **options)
+    return kind(**{"early_stopping": False, "random_state": seed, **options})
 
 
 def _linear(classes: bool, _seed: int) -> Any:

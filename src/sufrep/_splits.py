@@ -51,6 +51,32 @@ def level_folds(codes: Codes, n_folds: int, seed: int) -> Codes:
     return folds
 
 
+def spread_folds(codes: Codes, n_folds: int, seed: int) -> list[tuple[Codes, Codes]]:
+    """Return (train, test) folds with as equal parts of each level as possible; every row is tested once.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        The level of each row.
+    n_folds : int
+        The largest number of folds; there are no more than rows.
+    seed : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> for train, test in spread_folds(np.array([0, 0, 1, 1, 1]), n_folds=2, seed=0):
+    ...     print(train, test)
+    [1 4] [0 2 3]
+    [0 2 3] [1 4]
+    """
+    shuffled = np.random.default_rng(seed).permutation(len(codes))
+    folds = np.empty(len(codes), dtype=np.intp)
+    folds[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(len(codes)) % n_folds
+    everywhere = range(min(n_folds, len(codes)))
+    return [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in everywhere]
+
+
 def time_blocks(times: Array, n_blocks: int = N_BLOCKS) -> Codes:
     """Cut rows into consecutive blocks of about the same number of rows, without splitting ties.
 

@@ -1,9 +1,11 @@
-"""The interface of tables of every library: declarations only."""
+"""The interface of tables of every library."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +32,12 @@ class Factor:
 
     codes: Codes
     levels: Levels
+
+    def take(self, rows: Codes) -> Factor:
+        """Return some of the rows, with the levels that they have."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        n_nulls = int((present < 0).sum())  # 1 if there are any
+        return Factor(codes - n_nulls, self.levels[present[n_nulls:]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

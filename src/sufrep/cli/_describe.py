@@ -77,7 +77,13 @@ def description(encoder: GroupEncoder, certainty: Mapping[str, Certainty]) -> di
         described["target_type"] = encoder.target_type_
     if hasattr(encoder, "report_"):
         described["chosen"] = list(encoder.chosen_)
-        described["report"] = {key: list(map(_plain, values)) for key, values in encoder.report_.items()}
+        described["report"] = {
+            "summary": encoder.report_["summary"],
+            **{
+                part: {key: list(map(_plain, values)) for key, values in encoder.report_[part].items()}
+                for part in ("candidates", "components")
+            },
+        }
     return described
 
 
@@ -159,15 +165,24 @@ def _lines(described: dict[str, Any]) -> list[str]:
 
 def _report_lines(described: dict[str, Any]) -> list[str]:
     report = described["report"]
-    chosen = " + ".join(described["chosen"]) or "none; the column is dropped"
-    rows = [
+    keys = ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen")
+    candidates = [
         ("*" if mark else "", name, _shown(loss, 6), f"{_shown(gain, 4)} ± {_shown(error, 2)}", str(width))
         for name, loss, gain, error, width, mark in zip(
-            *(report[key] for key in ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen")),
+            *(report["candidates"][key] for key in keys), strict=True
+        )
+    ]
+    components = [
+        (name, f"{_shown(contribution, 4)} ± {_shown(error, 2)}")
+        for name, contribution, error in zip(
+            *(report["components"][key] for key in ("component", "contribution", "standard_error")),
             strict=True,
         )
     ]
-    return [f"chosen: {chosen}", *_aligned(("", "candidate", "loss", "gain", "columns"), rows)]
+    lines = [report["summary"], *_aligned(("", "candidate", "loss", "gain", "columns"), candidates)]
+    if components:
+        lines += ["", *_aligned(("component", "contribution"), components)]
+    return lines
 
 
 def _level_lines(group: dict[str, Any]) -> list[str]:

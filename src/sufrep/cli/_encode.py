@@ -309,9 +309,8 @@ def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save:
         f"{name}: {representation.n_levels:,} level(s) in {source.n_rows:,} row(s)"
         for name, representation in encoder.representations_.items()
     ]
-    chosen = getattr(encoder, "chosen_", None)
-    if chosen is not None:
-        lines.append(f"chosen: {' + '.join(chosen) or 'none, because the column does not help'}")
+    if hasattr(encoder, "report_"):
+        lines.append(encoder.report_["summary"])
     shown = f": {listed(names, 5, quote=False)}" if names else ""
     lines.append(f"{len(names)} new column(s){shown}")
     lines += [f"table: {out}"] if out is not None else []

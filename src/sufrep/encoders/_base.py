@@ -682,6 +682,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _split(self, inputs: Inputs) -> list[tuple[Codes, Codes]]:
         """The folds of cross-fitting, for encoders that use the target and so have these parameters."""
+        if inputs.folds is not None:
+            return list(inputs.folds)
         given = vars(self)
         if inputs.target is None:
             raise TypeError("the encoder does not declare that it needs the target")

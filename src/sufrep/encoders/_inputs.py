@@ -86,6 +86,8 @@ class Inputs:
         When each row happened, if the encoder uses the target and ``time`` is given.
     parents : tuple of tuple of Factor
         The columns that contain each group, from the nearest to the farthest; empty without any.
+    folds : sequence of (train, test), or None
+        The folds of cross-fitting, if they were decided before.
     """
 
     table: Table
@@ -97,6 +99,22 @@ class Inputs:
     target: Target | None = None
     times: Array | None = None
     parents: tuple[tuple[Factor, ...], ...] = ()
+    folds: Sequence[tuple[Codes, Codes]] | None = None
+
+    def take(self, rows: Codes) -> Inputs:
+        """Return what was read of some rows; the table itself is left behind, so they cannot pass through."""
+        weights, times = (None if part is None else part[rows] for part in (self.weights, self.times))
+        return Inputs(
+            ArrayTable(np.empty((len(rows), 0)), self.table.names),
+            self.layout,
+            tuple(factor.take(rows) for factor in self.factors),
+            self.covariates,
+            tuple(np.asarray(column)[rows] for column in self.columns),
+            weights,
+            None if self.target is None else self.target.take(rows),
+            times,
+            tuple(tuple(factor.take(rows) for factor in above) for above in self.parents),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,6 +304,20 @@ def _check_names(encoder: Any) -> None:
         raise ValueError("the names of its columns are too long")
 
 
+# The lists of a report, and what they hold.
+_REPORTS: dict[str, dict[str, type]] = {
+    "candidates": {
+        "candidate": str,
+        "loss": float,
+        "gain": float,
+        "standard_error": float,
+        "n_columns": int,
+        "chosen": bool,
+    },
+    "components": {"component": str, "loss": float, "contribution": float, "standard_error": float},
+}
+
+
 def _check_report(encoder: Any) -> None:
     """Raise if what the encoder says about its fit is not what `sufrep describe` expects."""
     if getattr(encoder, "target_type_", "binary") not in ("continuous", "binary", "multiclass"):
@@ -311,13 +325,16 @@ def _check_report(encoder: Any) -> None:
     if not hasattr(encoder, "report_"):
         return
     report, chosen = encoder.report_, encoder.chosen_
-    kinds = {"candidate": str, "n_columns": int, "chosen": bool}
-    n_candidates = len(report["candidate"])
-    for name in ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen"):
-        values = report[name]
-        if len(values) != n_candidates or not all(type(value) is kinds.get(name, float) for value in values):
+    if type(report["summary"]) is not str or report.keys() != {"summary", *_REPORTS}:
+        raise ValueError("an unknown report")
+    for name, kinds in _REPORTS.items():
+        lists = report[name]
+        n_rows = len(lists[next(iter(kinds))])
+        if lists.keys() != kinds.keys() or not all(
+            len(lists[key]) == n_rows and _all_are(kind, lists[key]) for key, kind in kinds.items()
+        ):
             raise ValueError("an unknown report")
-    if not isinstance(chosen, tuple) or not all(isinstance(name, str) for name in chosen) or len(report) != 6:
+    if not isinstance(chosen, tuple) or not _all_are(str, chosen):
         raise ValueError("an unknown choice")
 
 

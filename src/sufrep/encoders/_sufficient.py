@@ -1,85 +1,77 @@
-"""The encoder to use when in doubt: it chooses."""
+"""The encoder to use when in doubt: it decides."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import is_regressor
+from threadpoolctl import threadpool_limits
 
 from sufrep._accumulate import check_squares
-from sufrep._sklearn import HasMethods, Interval, StrOptions
-from sufrep._splits import ordered_folds
+from sufrep._sklearn import HasMethods, Interval
+from sufrep._splits import spread_folds
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import copy_input_names, find_levels
-from sufrep.encoders._new_levels import add_moments, learn_levels
-from sufrep.encoders._sharing import own_inputs
-from sufrep.encoders._sufficient_search import (
-    CHANCE_ROWS,
-    ComponentSearch,
-    Progress,
-    Tried,
-    counted_folds,
-    make_choice_data,
+from sufrep.encoders._judging import (
+    CANDIDATES,
+    COMPONENTS,
+    DESCRIPTION,
+    DROP,
+    FAMILIES,
+    JudgedRows,
+    Learner,
+    judge,
     whole_levels,
     without_convergence_warnings,
 )
-from sufrep.encoders._target import split_rows
-from sufrep.encoders._times import ORDERED, follows_time, is_ordered
-from sufrep.errors import NoLevelError
+from sufrep.encoders._new_levels import add_moments, learn_levels
+from sufrep.encoders._sharing import own_inputs
+from sufrep.encoders._times import follows_time, training_folds
+from sufrep.errors import NoLevelError, check_name
 from sufrep.representation import Representation, dense_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sufrep._arrays import Codes, Floats, Levels
     from sufrep._frames import Factor, Lookup
     from sufrep.encoders._inputs import Column, Inputs
-    from sufrep.encoders._sufficient_search import ChoiceData
+    from sufrep.encoders._judging import Fold, Judgement
+    from sufrep.encoders._target import Target
 
-# Small samples are split into more folds, or several times.
-_FEW_FOLDS, _MANY_FOLDS = 3, 10
-_MOST_REPEATS = 3
-
-# Tree learners, which compare the encodings, compute in single precision.
+# Tree learners, which judge the encodings, compute in single precision.
 _LARGEST = 1e30
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SufficientEncoder(GroupEncoder):
-    """Choose the representation that predicts the target best, by cross-validation in the training rows.
+    """Describe the levels, predict their targets, do both or neither: whatever predicts the target best.
 
-    Where the level acts only through a hidden state, its states or the means of the covariates lose nothing.
-    On real data that may hold, partly hold, or fail; so candidates of every kind are tried with a fast
-    learner, alone, in pairs and in triples, and the best is fitted to all rows:
+    Where the level acts only through a hidden state, a description of its covariates loses nothing. On real
+    data that may hold, partly hold, or fail, and then a prediction of the target by level adds what is
+    missing:
 
-    ====================  =================================================================================
-    drop                  no encoding: the column is dropped
-    target                the level's mean of the target, shrunk and cross-fitted
-    mixed_model           `MixedModelEncoder`
-    local_effect          `LocalEffectEncoder`
-    local_fit             the same with ``output="fit"``
-    means                 means of the covariates, in training without the row itself
-    intercept             `RandomInterceptEncoder`
-    states                `LatentStateEncoder`, level and row
-    shrunken_means        `MeansEncoder` with ``shrinkage="auto"``
-    joint_means           the same with the target as one more covariate, cross-fitted
-    one_hot               indicators, for at most 200 levels
-    low_rank              `LowRankEncoder` of the shrunken means
-    ====================  =================================================================================
+    ===========  ==============  =============================================================================
+    description  means           `MeansEncoder` with ``shrinkage="auto"``
+    description  states          `LatentStateEncoder`, level and row
+    prediction   target_mean     the level's mean of the target, shrunk
+    prediction   mixed_model     `MixedModelEncoder`
+    prediction   local_effect    `LocalEffectEncoder`, effect and fit
+    ===========  ==============  =============================================================================
 
-    Of the candidates whose loss is within one standard error of the smallest (of the difference, paired by
-    row), the one with the fewest components is chosen, and among those the best; dropping the column has
-    none. With fewer than 2,000 rows the choice among encodings is mostly chance. Unless dropping is chosen,
-    two predictions and two descriptions together, ``local_fit + mixed_model + low_rank + states``, are then
-    preferred, if they are at most two standard errors behind the smallest loss and one behind dropping.
-    Because the smallest of many losses is too optimistic, the choice must otherwise also gain on rows that
-    did not take part in it: in each fold, with the candidate that is best on the other folds.
+    In each fold, both kinds are fitted to the rows outside it and cross-fitted there once more; the learner
+    is fitted with neither, either or both of them, and its loss is measured on the rows of the fold, which
+    took no part in anything. The candidate with the smallest loss over all folds is chosen. If it does not
+    gain more than one standard error, clustered by level, on dropping the column, the column is dropped.
 
     All columns that use the target are cross-fitted in ``fit_transform``, so that they do not depend on the
     row's own target, except through the choice itself, which is made on all rows. With ``cv="ordered"``, the
@@ -108,33 +100,34 @@ class SufficientEncoder(GroupEncoder):
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
     estimator : estimator or None, default=None
-        The learner that candidates are judged with: a regressor, or a classifier (by −log P if it has
-        ``predict_proba``). None is scikit-learn's histogram gradient boosting with half the default rounds.
-    max_candidates : int or None, default=None
-        Maximum number of candidates to try, in the order above, then pairs and triples; None tries all,
-        at most 21.
-    max_rows : int, default=100000
-        Maximum number of rows that the choice is made on, those of whole levels sampled at random; the time
-        of a fit is roughly proportional to it. Fewer levels are easier to distinguish by their covariates, so
-        a choice made on some of them favours the covariates. The chosen encoders are fitted to all rows.
+        The learner that candidates are judged by: a regressor, or a classifier (by −log P if it has
+        ``predict_proba``). It should be the one that is used afterwards. None is scikit-learn's histogram
+        gradient boosting with small trees, which stops early.
+    families : sequence of {"description", "prediction"}, default=("description", "prediction")
+        Which of the two kinds of components may be chosen. ``("description",)`` uses the target for the
+        choice only.
+    max_rows : int, default=20000
+        Maximum number of rows that the choice is made on, those of whole levels sampled at random. The chosen
+        components are fitted to all rows.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes, unless a regressor is
         given as ``estimator``.
-    cv : "auto", int, splitter, iterable of (train, test) or "ordered", default="auto"
-        Folds that candidates are compared on; a splitter is given the rows that the choice is made on. "auto"
-        means 3 folds, and 10 with fewer than 2,000 rows, because small levels lose too much information if a
-        third of their rows is left out. With an integer and fewer than 2,000 rows, rows are split once or
-        twice more, to reduce the role of chance. With "ordered", candidates are judged on rows that are later
-        than those they are fitted to, by ``time``, and so are the components in ``fit_transform``: rows are
-        cut into at most 10 blocks of about the same size, ties together, and a block is encoded with what all
-        blocks before it say; the first one gets what is known before any target. scikit-learn's
-        `TimeSeriesSplit` does the same by the position of the rows.
+    cv : int, splitter, iterable of (train, test) or "ordered", default=5
+        Folds that candidates are judged on, and that ``fit_transform`` cross-fits with; every row must be in
+        one test fold. An integer makes folds with as equal parts of each level as possible.
+        With "ordered", columns that depend on the target are learnt from earlier rows only, and candidates
+        judged on later ones: rows are cut by ``time`` into at most 10 blocks of about the same size, ties
+        together, and a block is encoded with what all blocks before it say; the first one gets what is known
+        before any target. scikit-learn's `TimeSeriesSplit` does the same by the position of the rows.
     time : str or int, default=None
         The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
         With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
         any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
+    n_jobs : int or None, default=None
+        Number of folds to judge, and of components to fit, at the same time; None is 1, −1 all processors.
+        The result does not depend on it.
     verbose : int, default=0
-        1 shows progress, 2 shows a line for each candidate.
+        1 shows progress.
     random_state : int, default=0
         Seed of folds, samples and learners.
 
@@ -150,10 +143,13 @@ class SufficientEncoder(GroupEncoder):
         The components that were chosen; empty if the column is dropped.
     encoders_ : dict of str to encoder
         The fitted components.
-    report_ : dict of str to list
-        The candidates in the order they were tried: ``candidate``, ``loss`` (mean squared error, or −log P),
-        ``gain`` over dropping the column and its ``standard_error``, ``n_columns``, ``chosen``. Use
-        ``pd.DataFrame(encoder.report_)`` to look at it.
+    report_ : dict
+        What the choice is based on: ``summary``, the choice and its reason in words; ``candidates`` and
+        ``components``, dicts of lists for ``pd.DataFrame``. The former has for each ``candidate`` its
+        ``loss`` on rows held out (mean squared error, or −log P), the ``gain`` over dropping the column, its
+        ``standard_error``, ``n_columns`` and ``chosen``. The latter has for each ``component`` of the chosen
+        candidate the ``loss`` if its columns are shuffled among the rows held out, its ``contribution``,
+        which is how much larger that is, and its ``standard_error``.
     target_type_ : str
         The kind of target that was found.
 
@@ -165,19 +161,20 @@ class SufficientEncoder(GroupEncoder):
     >>> sample = simulate("latent_linear", n=1200, n_latent=3, levels_per_latent=10)
     >>> X = pd.DataFrame(sample.columns())
     >>> tree = DecisionTreeRegressor(min_samples_leaf=10, random_state=0)
-    >>> encoder = SufficientEncoder("group", estimator=tree, cv=3, max_candidates=8).fit(X, sample.y)
-    >>> encoder.report_["candidate"]
-    ['drop', 'target', 'mixed_model', 'local_effect', 'local_fit', 'means', 'intercept', 'states']
+    >>> encoder = SufficientEncoder("group", estimator=tree, cv=3).fit(X, sample.y)
+    >>> encoder.report_["candidates"]["candidate"]
+    ['drop', 'description', 'prediction', 'both']
     >>> encoder.chosen_
-    ('states',)
+    ('means', 'states')
     """
 
     estimator: Any = None
-    max_candidates: int | None = None
-    max_rows: int = 100_000
+    families: Sequence[Literal["description", "prediction"]] = ("description", "prediction")
+    max_rows: int = 20_000
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
-    cv: Any = "auto"
+    cv: Any = 5
     time: Column | None = None
+    n_jobs: int | None = None
     verbose: int = 0
     random_state: int = 0
 
@@ -185,10 +182,10 @@ class SufficientEncoder(GroupEncoder):
         **GroupEncoder._parameter_constraints,
         **TARGET_CONSTRAINTS,
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "max_candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "families": [list, tuple],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
+        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
-        "cv": ["cv_object", StrOptions({"auto", ORDERED})],
     }
 
     @property
@@ -205,25 +202,18 @@ class SufficientEncoder(GroupEncoder):
 
     def _learn(self, inputs: Inputs) -> None:
         """Choose the components, and fit them to all rows."""
-        counts = slice(None) if inputs.weights is None else inputs.weights > 0
-        for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
-            if (factor.codes[counts] < 0).all():
-                raise NoLevelError(group)
-        for covariate, column in zip(inputs.covariates, inputs.columns, strict=True):
-            check_squares(covariate.name(inputs.layout.names), column[counts], largest=_LARGEST)
-        if inputs.target is not None and inputs.target.kind == "continuous":
-            response = inputs.target.columns[0][counts]
-            check_squares("target", response, smallest=1 / _LARGEST, largest=_LARGEST)
-        times = inputs.times
-        if follows_time(self.cv) and not is_ordered(self.cv):
-            times = np.arange(inputs.table.n_rows)  # the position of the rows is their time
-        data = make_choice_data(inputs, times)
-        self.layout_, self.covariates_, self.target_type_ = inputs.layout, list(inputs.covariates), data.kind
-        self._choose(data, n_groups=len(inputs.factors))
-        with without_convergence_warnings():
-            for component in self.encoders_.values():
-                copy_input_names(self, component)
-                component._learn(own_inputs(component, inputs))
+        self._check(inputs)
+        self.layout_, self.covariates_ = inputs.layout, list(inputs.covariates)
+        self.target_type_ = _target(inputs).kind
+        components = self._components(inputs)
+        judgement = self._judge(inputs, components)
+        chosen = judgement.chosen()
+        self.chosen_ = tuple(name for name in CANDIDATES[chosen] if name in components)
+        self.report_ = _report(judgement, chosen, self.chosen_)
+        tasks = (delayed(_fitted)(components[name], self, inputs) for name in self.chosen_)
+        self.encoders_: dict[str, GroupEncoder] = dict(
+            zip(self.chosen_, Parallel(n_jobs=self.n_jobs)(tasks), strict=True)
+        )
         # What `drift` compares new rows with, also if the column is dropped.
         _, self.moments_ = self._collect(inputs)
         groups = zip(self._group_names(inputs), inputs.factors, strict=True)
@@ -250,78 +240,96 @@ class SufficientEncoder(GroupEncoder):
         if self.unseen == "error" and not training:  # a column that is dropped may hold new levels too
             for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
                 find_levels(self.representations_[group], factor, group, self.unseen)
-        with without_convergence_warnings():
-            parts = [
-                component._lookups(own_inputs(component, inputs), training=training)
-                for component in self.encoders_.values()
-            ]
-        return [*chain.from_iterable(parts)]
+        if training:
+            inputs = replace(inputs, folds=self._folds(inputs))
+        tasks = (
+            delayed(_columns)(component, inputs, training=training) for component in self.encoders_.values()
+        )
+        return [*chain.from_iterable(Parallel(n_jobs=self.n_jobs if training else 1)(tasks))]
 
     def _group_names(self, inputs: Inputs) -> list[str]:
         return inputs.layout.group_names(inputs.layout.names)
 
-    def _choose(self, data: ChoiceData, *, n_groups: int) -> None:
-        """Set what was tried and chosen, and the chosen components, not yet fitted."""
-        search = self._search(data)
-        progress = Progress(self.verbose)
-        tried = search.run(
-            self.max_candidates if n_groups else 1,
-            lambda item, most: progress(item, most, search.mean(item.losses)),
-        )
-        progress.close()
-        chosen = search.best(tried)
-        self.chosen_, self.report_ = chosen.candidate, _report(tried, chosen, search.mean, search.gain)
-        own = {"covariates": self.covariates, "categorical_covariates": self.categorical_covariates}
-        self.encoders_: dict[str, GroupEncoder] = {
-            name: search.encoder(name, **own).set_params(
-                group=self.group, missing=self.missing, unseen=self.unseen
-            )
-            for name in chosen.candidate
+    def _check(self, inputs: Inputs) -> None:
+        """Refuse groups without a level, and numbers that the learner cannot compute with."""
+        counts = slice(None) if inputs.weights is None else inputs.weights > 0
+        for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
+            if (factor.codes[counts] < 0).all():
+                raise NoLevelError(group)
+        for covariate, column in zip(inputs.covariates, inputs.columns, strict=True):
+            check_squares(covariate.name(inputs.layout.names), column[counts], largest=_LARGEST)
+        if _target(inputs).kind == "continuous":
+            response = _target(inputs).columns[0][counts]
+            check_squares("target", response, smallest=1 / _LARGEST, largest=_LARGEST)
+
+    def _components(self, inputs: Inputs) -> dict[str, GroupEncoder]:
+        """The components that make sense for these rows, not fitted; none if there is no group."""
+        shared = {
+            "group": self.group,
+            "covariates": self.covariates,
+            "categorical_covariates": self.categorical_covariates,
+            "remainder": "drop",
+            "unseen": self.unseen,
+            "missing": self.missing,
+            "min_frequency": self.min_frequency,
+            "random_state": self.random_state,
+            "target_type": self.target_type_,
         }
         if follows_time(self.cv):
-            for component in self.encoders_.values():
-                if component._needs.uses_target:
-                    component.set_params(cv=self.cv, time=self.time)
+            shared |= {"cv": self.cv, "time": self.time}
+        found: dict[str, GroupEncoder] = {}
+        allowed = {name for family in self._families() for name in FAMILIES[family]}
+        for name, (kind, own) in COMPONENTS.items():
+            if name in allowed and inputs.factors and (inputs.columns or name not in DESCRIPTION):
+                known = {key: value for key, value in shared.items() if key in kind._parameter_constraints}
+                found[name] = kind(**{**known, **own})
+        return found
 
-    def _search(self, data: ChoiceData) -> ComponentSearch:
-        """The rows that the choice is made on, and their folds."""
-        if isinstance(self.cv, (str, Integral)) and data.weights is not None:
-            # Rows with weight 0 are ignored; folds that were given may contain them.
-            data = data.take(np.flatnonzero(data.weights > 0))
-        p = data.n_covariates
-        codes = np.zeros(len(data.y), dtype=np.intp)
-        if data.rows.shape[1] > p:  # with several groups, the one with most levels
-            largest = int(np.argmax(np.nanmax(data.rows[:, p:], axis=0)))
-            codes = np.nan_to_num(data.rows[:, p + largest], nan=-1.0).astype(np.intp)
-        rows = whole_levels(codes, self.max_rows, self.random_state)
-        data = data.take(rows)
-        return ComponentSearch(
-            data,
-            counted_folds(self._folds(data), data.weights),
-            self.estimator,
-            {"min_frequency": self.min_frequency},
-            self.random_state,
+    def _families(self) -> list[str]:
+        """The families that may be chosen."""
+        for family in self.families:
+            check_name("families", family, FAMILIES)
+        return list(self.families)
+
+    def _judge(self, inputs: Inputs, components: Mapping[str, GroupEncoder]) -> Judgement:
+        """Judge all candidates, on some of the rows if there are many."""
+        counted = np.arange(inputs.table.n_rows)
+        if inputs.weights is not None:
+            counted = np.flatnonzero(inputs.weights > 0)
+        rows = counted[whole_levels(_most_levels(inputs)[counted], self.max_rows, self.random_state)]
+        position = np.full(inputs.table.n_rows, -1)
+        position[rows] = np.arange(len(rows))
+        parts = [tuple(position[part][position[part] >= 0] for part in fold) for fold in self._folds(inputs)]
+        judged = JudgedRows(
+            inputs.take(rows),
+            _features(inputs)[rows],
+            _target(inputs).values()[rows],
+            [(train, test) for train, test in parts if len(train) and len(test)],
         )
+        if self.unseen == "error":  # a level may be in one fold only
+            components = {
+                name: copy(component).set_params(unseen="prior") for name, component in components.items()
+            }
+        progress = _Progress(self.verbose)
+        learner = Learner(self.estimator, self.target_type_, self.random_state)
+        found = judge(judged, components, learner, n_jobs=self.n_jobs, report=progress)
+        progress.close()
+        return found
 
-    def _folds(self, data: ChoiceData) -> list[tuple[Codes, Codes]]:
-        """The folds that candidates are compared on."""
-        n_rows, seed = len(data.y), self.random_state
-        n_folds = _MANY_FOLDS if n_rows < CHANCE_ROWS else _FEW_FOLDS
-        if data.times is not None:  # the first block has nothing to learn from
-            folds = (
-                ordered_folds(data.times, n_folds + 1)
-                if is_ordered(self.cv)
-                else split_rows(self.cv, n_rows, data.y, seed, first_rows=True)
-            )
-            return folds[1:]
-        if isinstance(self.cv, str):
-            return split_rows(n_folds, n_rows, data.y, seed)
-        n_repeats = 1  # a splitter may not be random
-        if isinstance(self.cv, Integral):
-            n_repeats = min(_MOST_REPEATS, -(-CHANCE_ROWS // max(n_rows, 1)))
-        return [
-            fold for repeat in range(n_repeats) for fold in split_rows(self.cv, n_rows, data.y, seed + repeat)
-        ]
+    def _folds(self, inputs: Inputs) -> list[Fold]:
+        """The folds of judging and cross-fitting; none for a single row."""
+        n_rows, seed = inputs.table.n_rows, self.random_state
+        if not isinstance(self.cv, Integral):
+            return training_folds(self.cv, n_rows, _target(inputs).raw, seed, inputs.times)
+        # Rows with weight 0 are ignored, and encoded like those of the first fold.
+        ignored = np.zeros(n_rows, dtype=bool) if inputs.weights is None else inputs.weights <= 0
+        counted = np.flatnonzero(~ignored)
+        if len(counted) < 2:
+            return []
+        folds = spread_folds(_most_levels(inputs)[counted], int(self.cv), seed)
+        found = [(counted[train], counted[test]) for train, test in folds]
+        train, test = found[0]
+        return [(train, np.sort(np.append(test, np.flatnonzero(ignored)))), *found[1:]]
 
     def _join(self, groups: Mapping[str, tuple[Levels, Floats]]) -> None:
         """Put the tables of all components next to each other, given the levels and their weights."""
@@ -344,27 +352,97 @@ class SufficientEncoder(GroupEncoder):
         self._refuse_clashing_names()
 
 
+def _target(inputs: Inputs) -> Target:
+    if inputs.target is None:
+        raise TypeError("the choice needs the target")
+    return inputs.target
+
+
+def _most_levels(inputs: Inputs) -> Codes:
+    """The codes of the group with the most levels; (n,)."""
+    if not inputs.factors:
+        return np.zeros(inputs.table.n_rows, dtype=np.intp)
+    return max(inputs.factors, key=lambda factor: len(factor.levels)).codes
+
+
+def _features(inputs: Inputs) -> Floats:
+    """All numbers but groups: what the learner gets in addition to the encoding; (n, n_features)."""
+    table, layout = inputs.table, inputs.layout
+    used = {position for columns in layout.groups for position in columns}
+    others = [
+        table.numbers(position)
+        for position in range(len(table.names))
+        if position not in used and position not in layout.covariates and table.kind(position) == "numeric"
+    ]
+    columns = [np.asarray(column, dtype=np.float64) for column in (*inputs.columns, *others)]
+    return np.column_stack([np.empty((table.n_rows, 0)), *columns])
+
+
+def _fitted(component: GroupEncoder, encoder: SufficientEncoder, inputs: Inputs) -> GroupEncoder:
+    """A component, fitted to all rows."""
+    copy_input_names(encoder, component)
+    with threadpool_limits(1), without_convergence_warnings():
+        component._learn(own_inputs(component, inputs))
+    return component
+
+
+def _columns(component: GroupEncoder, inputs: Inputs, *, training: bool) -> list[Lookup]:
+    with threadpool_limits(1), without_convergence_warnings():
+        return component._lookups(own_inputs(component, inputs), training=training)
+
+
 def _level_weights(inputs: Inputs, factor: Factor) -> tuple[Levels, Floats]:
     """The levels that have rows, and their weights."""
     weight = np.bincount(factor.codes + 1, inputs.weights, minlength=len(factor.levels) + 1)[1:]
     return factor.levels[weight > 0], weight[weight > 0].astype(np.float64)
 
 
-def _report(
-    tried: Sequence[Tried],
-    chosen: Tried,
-    mean: Callable[[Floats], float],
-    gain: Callable[[Floats, Floats], tuple[float, float]],
-) -> dict[str, list[Any]]:
-    gains = [gain(tried[0].losses, item.losses) for item in tried]
+def _report(judgement: Judgement, chosen: str, components: Sequence[str]) -> dict[str, Any]:
+    """What was compared, what each component contributes, and both in words."""
+    names = list(judgement.losses)
+    gains = [judgement.gain(name) for name in names]
+    added = [judgement.contribution(chosen, component) for component in components]
     return {
-        "candidate": [" + ".join(item.candidate) or "drop" for item in tried],
-        "loss": [mean(item.losses) for item in tried],
-        "gain": [value for value, _ in gains],
-        "standard_error": [error for _, error in gains],
-        "n_columns": [item.n_columns for item in tried],
-        "chosen": [item is chosen for item in tried],
+        "summary": _summary(judgement, chosen),
+        "candidates": {
+            "candidate": names,
+            "loss": [judgement.loss(name) for name in names],
+            "gain": [gain for gain, _ in gains],
+            "standard_error": [error for _, error in gains],
+            "n_columns": [judgement.n_columns[name] for name in names],
+            "chosen": [name == chosen for name in names],
+        },
+        "components": {
+            "component": list(components),
+            "loss": [judgement.loss(chosen) + more for more, _ in added],
+            "contribution": [more for more, _ in added],
+            "standard_error": [error for _, error in added],
+        },
     }
+
+
+def _summary(judgement: Judgement, chosen: str) -> str:
+    """The choice and its reason, in words."""
+    others = {name: judgement.loss(name) for name in judgement.losses if name != DROP}
+    without = judgement.loss(DROP)
+    if not others or not without:
+        return "The column is dropped: there is nothing to judge an encoding by."
+    best = min(others, key=lambda name: others[name])
+    gain, error = (100 * part / without for part in judgement.gain(best))
+    found = f"{gain:.1f} % (standard error {error:.1f} %)"
+    words = {
+        "description": "a description of its levels",
+        "prediction": "a prediction by level",
+        "both": "both",
+    }
+    if chosen != DROP:
+        return f"The column is encoded by {words[chosen]}: the loss on rows held out is smaller by {found}."
+    if gain <= 0:
+        return "The column is dropped: no encoding lowers the loss on rows held out."
+    return (
+        f"The column is dropped: the best encoding ({words[best]}) lowers the loss on rows held out by "
+        f"{found}, which is not more than one standard error."
+    )
 
 
 def _distinct_columns(tables: Mapping[str, Representation]) -> list[str]:
@@ -375,3 +453,24 @@ def _distinct_columns(tables: Mapping[str, Representation]) -> list[str]:
         for component, table in tables.items()
         for column in table.columns
     ]
+
+
+class _Progress:
+    """A growing line on a terminal, or a line of text for every fold."""
+
+    def __init__(self, verbose: int) -> None:
+        self._verbose, self._start = verbose, perf_counter()
+
+    def __call__(self, done: int, n_folds: int) -> None:
+        if self._verbose:
+            text = (
+                f"[SufficientEncoder] fold {done} of {n_folds} judged ({perf_counter() - self._start:.0f} s)"
+            )
+            start, end = ("\r", "") if sys.stderr.isatty() else ("", "\n")
+            sys.stderr.write(f"{start}{text}{end}")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """End the growing line."""
+        if self._verbose and sys.stderr.isatty():
+            sys.stderr.write("\n")

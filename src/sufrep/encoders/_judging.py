@@ -1,0 +1,384 @@
+"""How `SufficientEncoder` decides: by the loss of a learner on rows that took no part in anything.
+
+In each fold, the components are fitted to the rows outside it, cross-fitted there once more, and the learner
+is fitted to their columns. The rows of the fold are then encoded as new rows, and predicted. So the columns
+that are judged do not depend on the targets that they are judged by
+(test_held_out_targets_do_not_move_the_columns_that_are_judged).
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+from sufrep._frames import taken
+from sufrep._models import log_losses, make_learner
+from sufrep._splits import spread_folds
+from sufrep.encoders._latent_state import LatentStateEncoder
+from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder
+from sufrep.encoders._means import MeansEncoder
+from sufrep.encoders._sharing import own_inputs
+from sufrep.errors import NoLevelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep.encoders._base import GroupEncoder
+    from sufrep.encoders._inputs import Inputs
+
+# The components. A description says what a level is like, by the covariates alone; a prediction says what its
+# target will be, and is cross-fitted.
+DESCRIPTION = ("means", "states")
+PREDICTION = ("target_mean", "mixed_model", "local_effect")
+FAMILIES = {"description": DESCRIPTION, "prediction": PREDICTION}
+COMPONENTS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
+    "means": (MeansEncoder, {"shrinkage": "auto"}),
+    "states": (LatentStateEncoder, {"output": "both", "max_states": 10}),
+    "target_mean": (MeansEncoder, {"covariates": [], "use_target": True}),
+    "mixed_model": (MixedModelEncoder, {}),
+    "local_effect": (LocalEffectEncoder, {"output": "both"}),
+}
+DROP = "drop"
+# What is compared: no column at all, one of the two kinds, or both.
+CANDIDATES: dict[str, tuple[str, ...]] = {DROP: (), **FAMILIES, "both": DESCRIPTION + PREDICTION}
+# The default learner: small trees that are learnt fast, and no more of them than help.
+_FAST = {
+    "max_iter": 50,
+    "learning_rate": 0.2,
+    "max_leaf_nodes": 15,
+    "max_bins": 63,
+    "n_iter_no_change": 5,
+}
+# Relative difference in loss that an iterative learner may gain by stopping a little later.
+_ROUNDING = 1e-6
+# Minimum number of whole levels to keep when there are too many rows.
+_LEAST_LEVELS = 50
+
+Fold = tuple["Codes", "Codes"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learner:
+    """What judges columns.
+
+    Attributes
+    ----------
+    estimator : estimator or None
+        None is scikit-learn's histogram gradient boosting, which stops early.
+    kind : {"continuous", "binary", "multiclass"}
+        The kind of target.
+    seed : int
+    """
+
+    estimator: Any
+    kind: str
+    seed: int
+
+    def fit(self, columns: Floats, y: Array, weights: Floats | None) -> Any:
+        """Return the fitted model; constant columns of nulls must be left out before."""
+        model = make_learner(
+            self.estimator,
+            classes=self.kind != "continuous",
+            n_columns=columns.shape[1],
+            y=y,
+            random_state=self.seed,
+            early_stopping=_can_stop_early(y, self.kind),
+            **_FAST,
+        )
+        weighted = weights is not None and has_fit_parameter(model, "sample_weight")
+        return model.fit(columns, y, **({"sample_weight": weights} if weighted else {}))
+
+    def losses(self, model: Any, columns: Floats, y: Array) -> Floats:
+        """Squared errors, −log P(class), or misclassifications if there are no probabilities; (n,)."""
+        if self.kind == "continuous":
+            return np.asarray((np.asarray(model.predict(columns)).reshape(-1) - y) ** 2, dtype=np.float64)
+        # A dummy in place of the estimator must be measured in the same way, so the estimator decides.
+        if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
+            return np.asarray(model.predict(columns) != y, dtype=np.float64)
+        return log_losses(np.asarray(model.predict_proba(columns)), model.classes_, y)
+
+
+def _can_stop_early(y: Array, kind: str) -> bool:
+    """Whether a tenth of the rows can be set aside to stop by, with a row of each class."""
+    if kind == "continuous":
+        return len(y) >= 10
+    _, counts = np.unique(y, return_counts=True)
+    return bool(counts.min() >= 2 and len(y) // 10 >= len(counts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedRows:
+    """The rows that the decision is made on.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    features : ndarray, shape (n, n_features)
+        What the learner gets in addition to the encoding.
+    y : ndarray, shape (n,)
+        The target, or the codes of its classes.
+    folds : sequence of (train, test)
+        None of the parts is empty.
+    """
+
+    inputs: Inputs
+    features: Floats
+    y: Array
+    folds: Sequence[Fold]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judgement:
+    """The losses of all candidates on rows held out.
+
+    Attributes
+    ----------
+    losses : dict of str to ndarray, shape (n,)
+        For each candidate.
+    shuffled : dict of (str, str) to ndarray, shape (n,)
+        The losses of a candidate if the columns of a component are shuffled among the rows of a fold.
+    n_columns : dict of str to int
+        Number of columns that each candidate adds.
+    weights : ndarray, shape (n,), or None
+    clusters : sequence of ndarray of int, each of shape (n,)
+        The level of each row, for each group.
+    """
+
+    losses: Mapping[str, Floats]
+    shuffled: Mapping[tuple[str, str], Floats]
+    n_columns: Mapping[str, int]
+    weights: Floats | None
+    clusters: Sequence[Codes]
+
+    def loss(self, candidate: str) -> float:
+        """Mean loss."""
+        return _mean(self.losses[candidate], self.weights)
+
+    def gain(self, candidate: str) -> tuple[float, float]:
+        """How much smaller the loss is than without the column, and the standard error of that."""
+        return self._difference(self.losses[DROP], self.losses[candidate])
+
+    def contribution(self, candidate: str, component: str) -> tuple[float, float]:
+        """How much the loss grows if the columns of a component are shuffled, and its standard error."""
+        return self._difference(self.shuffled[candidate, component], self.losses[candidate])
+
+    def chosen(self) -> str:
+        """The candidate with the smallest loss, if it gains more than one standard error."""
+        best = min(self.losses, key=self.loss)
+        gain, error = self.gain(best)
+        return best if gain > max(error, _ROUNDING * self.loss(DROP)) else DROP
+
+    def _difference(self, first: Floats, second: Floats) -> tuple[float, float]:
+        """The mean difference, and its standard error with rows of a level dependent on each other."""
+        difference = first - second
+        errors = [clustered_error(difference, codes, self.weights) for codes in self.clusters]
+        return _mean(difference, self.weights), max(errors, default=np.inf)
+
+
+def _mean(values: Floats, weights: Floats | None) -> float:
+    return float(np.average(values, weights=weights)) if len(values) else 0.0
+
+
+def clustered_error(values: Floats, codes: Codes, weights: Floats | None = None) -> float:
+    """Standard error of a weighted mean whose rows depend on each other within clusters; inf of one cluster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clustered_error(np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 0, 1, 1]))
+    1.0
+    """
+    labels, codes = np.unique(codes, return_inverse=True)
+    if len(labels) < 2:
+        return np.inf
+    weights = np.ones(len(values)) if weights is None else weights
+    total = np.bincount(codes, weights * (values - np.average(values, weights=weights)))
+    n_clusters = len(labels)
+    return float(np.sqrt((total**2).sum() * n_clusters / (n_clusters - 1)) / weights.sum())
+
+
+def judge(
+    rows: JudgedRows,
+    components: Mapping[str, GroupEncoder],
+    learner: Learner,
+    *,
+    n_jobs: int | None = None,
+    report: Callable[[int, int], None] | None = None,
+) -> Judgement:
+    """Measure the losses of all candidates that can be made of some components, out of fold.
+
+    Parameters
+    ----------
+    rows : JudgedRows
+    components : mapping of str to encoder
+        Not fitted.
+    learner : Learner
+    n_jobs : int, optional
+        Number of folds to work on at a time; the result does not depend on it.
+    report : callable, optional
+        Called after each fold with the number of folds done and of all folds.
+    """
+    candidates = {name: [part for part in parts if part in components] for name, parts in CANDIDATES.items()}
+    # Without covariates there is no description, and both kinds are one.
+    distinct = {tuple(parts): name for name, parts in reversed(candidates.items())}
+    candidates = {name: parts for name, parts in candidates.items() if distinct[tuple(parts)] == name}
+    tasks = (
+        delayed(_hold_out)(rows, number, components, candidates, learner) for number in range(len(rows.folds))
+    )
+    found: list[_HeldOut] = []
+    for held_out in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+        found.append(held_out)
+        if report is not None:
+            report(len(found), len(rows.folds))
+    test = np.concatenate([np.empty(0, dtype=np.intp), *(part.rows for part in found)])
+    return Judgement(
+        {name: _joined([part.losses[name] for part in found]) for name in candidates},
+        {
+            (name, component): _joined([part.shuffled[name, component] for part in found])
+            for name, parts in candidates.items()
+            for component in parts
+        },
+        found[0].n_columns if found else dict.fromkeys(candidates, 0),
+        None if rows.inputs.weights is None else rows.inputs.weights[test],
+        [factor.codes[test] for factor in rows.inputs.factors],
+    )
+
+
+def _joined(parts: Sequence[Floats]) -> Floats:
+    return np.concatenate([np.empty(0), *parts])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _HeldOut:
+    """What one fold gives: its rows, and their losses."""
+
+    rows: Codes
+    losses: dict[str, Floats]
+    shuffled: dict[tuple[str, str], Floats]
+    n_columns: dict[str, int]
+
+
+def _hold_out(
+    rows: JudgedRows,
+    number: int,
+    components: Mapping[str, GroupEncoder],
+    candidates: Mapping[str, Sequence[str]],
+    learner: Learner,
+) -> _HeldOut:
+    """Judge all candidates on the rows of one fold."""
+    train, test = rows.folds[number]
+    with threadpool_limits(1), without_convergence_warnings():
+        columns = held_out_columns(rows, number, components)
+        weights = None if rows.inputs.weights is None else rows.inputs.weights[train]
+        losses, shuffled, n_columns = {}, {}, {}
+        for name, parts in candidates.items():
+            inside = np.column_stack([rows.features[train], *(columns[part][0] for part in parts)])
+            # scikit-learn's boosting cannot bin a column of nulls.
+            usable = ~np.isnan(inside).all(axis=0)
+            model = learner.fit(inside[:, usable], rows.y[train], weights)
+            blocks = [rows.features[test], *(columns[part][1] for part in parts)]
+            losses[name] = learner.losses(model, np.column_stack(blocks)[:, usable], rows.y[test])
+            n_columns[name] = sum(block.shape[1] for block in blocks[1:])
+            order = np.random.default_rng([learner.seed, number]).permutation(len(test))
+            for place, component in enumerate(parts, start=1):
+                mixed = [block[order] if j == place else block for j, block in enumerate(blocks)]
+                found = learner.losses(model, np.column_stack(mixed)[:, usable], rows.y[test])
+                shuffled[name, component] = found
+    return _HeldOut(test, losses, shuffled, n_columns)
+
+
+def held_out_columns(
+    rows: JudgedRows, number: int, components: Mapping[str, GroupEncoder]
+) -> dict[str, tuple[Floats, Floats]]:
+    """The columns of each component: for the rows outside a fold, cross-fitted, and for the new rows in it."""
+    train, test = rows.folds[number]
+    inside = replace(rows.inputs.take(train), folds=inner_folds(rows, number))
+    outside = replace(rows.inputs.take(test), target=None, weights=None, times=None)
+    found = {}
+    for name, component in components.items():
+        encoder = clone(component)
+        try:
+            own = own_inputs(encoder, inside)
+            encoder._learn(own)
+            known = encoder._lookups(own, training=True)
+            new = encoder._lookups(own_inputs(encoder, outside), training=False)
+        except NoLevelError:  # none of the training rows has a level
+            found[name] = np.empty((len(train), 0)), np.empty((len(test), 0))
+            continue
+        found[name] = np.hstack([*map(taken, known)]), np.hstack([*map(taken, new)])
+    return found
+
+
+def inner_folds(rows: JudgedRows, number: int) -> list[Fold]:
+    """The other folds without the rows of one of them, by positions among its training rows.
+
+    Two folds leave nothing to learn from, so the rows of the other one are spread over two.
+    """
+    train = np.asarray(rows.folds[number][0])
+    position = np.full(len(rows.y), -1)
+    position[train] = np.arange(len(train))
+    found = []
+    for place, fold in enumerate(rows.folds):
+        inner, outer = (position[part][position[part] >= 0] for part in map(np.asarray, fold))
+        if place != number and len(outer):
+            found.append((inner, outer))
+    covered = np.sort(np.concatenate([np.empty(0, dtype=np.intp), *(outer for _, outer in found)]))
+    first_rows = np.setdiff1d(np.arange(len(train)), covered)
+    if len(first_rows):  # in time, the rows before the first fold
+        found.insert(0, (np.empty(0, dtype=np.intp), first_rows))
+    if len(train) > 1 and not any(len(inner) for inner, _ in found):
+        codes = [
+            *(factor.codes[train] for factor in rows.inputs.factors),
+            np.zeros(len(train), dtype=np.intp),
+        ]
+        found = spread_folds(codes[0], 2, seed=0)
+    return found
+
+
+@contextmanager
+def without_convergence_warnings() -> Iterator[None]:
+    """Silence the warnings of EM, which is stopped early on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def whole_levels(codes: Codes, max_rows: int, seed: int) -> Codes:
+    """Rows of as many whole levels as fit, because parts of levels would look smaller than they are.
+
+    If that leaves too few levels, rows are sampled from more of them.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        −1 for rows without a level, which count as one level.
+    max_rows : int
+    seed : int
+
+    Returns
+    -------
+    ndarray of int, shape (n_kept,)
+        Positions, ascending.
+    """
+    if len(codes) <= max_rows:
+        return np.arange(len(codes))
+    draw = np.random.default_rng(seed)
+    counts = np.bincount(codes + 1)
+    order = draw.permutation(np.flatnonzero(counts))
+    fitting = int(np.searchsorted(np.cumsum(counts[order]), max_rows, side="right"))
+    keep = np.zeros(len(counts), dtype=bool)
+    keep[order[: max(fitting, min(_LEAST_LEVELS, len(order)))]] = True
+    rows = np.flatnonzero(keep[codes + 1])
+    if len(rows) > max_rows:
+        rows = np.sort(draw.choice(rows, max_rows, replace=False))
+    return rows
