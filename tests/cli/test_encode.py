@@ -69,7 +69,7 @@ def test_levels_keep_their_leading_zeros_in_the_table_and_in_the_encoder(sufrep,
 
 
 def test_the_sufficient_encoder_is_the_default_and_reports_its_choice(sufrep, table, tmp_path):
-    options = "--group zipcode --target price --drop id --param max_candidates=2"
+    options = "--group zipcode --target price --drop id --param families=[prediction]"
     result = sufrep(f"encode {table} {options} --save {tmp_path}/zip.sufrep")
     assert result.code == 0, result.err
     assert "\nchosen: target\n1 new column(s): zipcode_mean_target\n" in result.out
@@ -77,7 +77,7 @@ def test_the_sufficient_encoder_is_the_default_and_reports_its_choice(sufrep, ta
 
 
 def test_a_column_that_does_not_help_is_left_out(sufrep, table, tmp_path):
-    options = "--group zipcode --target price --param max_candidates=1"
+    options = "--group zipcode --target price --param families=[]"
     result = sufrep(f"encode {table} {options} --out {tmp_path}/out.csv")
     assert "chosen: none, because the column does not help\n0 new column(s)\n" in result.out
 

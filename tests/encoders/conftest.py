@@ -8,18 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sufrep.encoders._sufficient_search import ComponentSearch, Tried
+from sufrep import SufficientEncoder
+from sufrep.encoders._judging import CANDIDATES, DROP, Judgement
 
 
 @pytest.fixture
 def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Make SufficientEncoder choose given components without a search, for what holds for any choice."""
+    """Make SufficientEncoder choose given components without judging, for what holds for any choice."""
 
     def chosen(*components: str) -> None:
-        def run(search: ComponentSearch, *_: Any) -> list[Tried]:
-            n = len(search.data.y)
-            return [Tried((), np.ones(n), 0), Tried(components, np.zeros(n), 0)][: 1 + bool(components)]
+        def judged(_encoder: SufficientEncoder, inputs: Any, _components: Any) -> Judgement:
+            n = inputs.table.n_rows
+            losses = {DROP: np.ones(n), "both": np.zeros(n)} if components else {DROP: np.ones(n)}
+            shuffled = {("both", component): np.ones(n) for component in components}
+            return Judgement(losses, shuffled, dict.fromkeys(losses, 0), None, [np.arange(n)])
 
-        monkeypatch.setattr(ComponentSearch, "run", run)
+        monkeypatch.setitem(CANDIDATES, "both", components)
+        monkeypatch.setattr(SufficientEncoder, "_judge", judged)
 
     return chosen

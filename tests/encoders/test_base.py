@@ -53,7 +53,7 @@ CHUNKED = {**{method: {} for method in CLASSES if method not in NEEDS_ROWS}, "mn
 QUICK = {
     "sufficient": {
         "estimator": DecisionTreeRegressor(max_depth=2, random_state=0),
-        "max_candidates": 2,
+        "families": ("prediction",),
         "cv": 2,
     },
 }

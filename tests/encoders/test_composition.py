@@ -34,7 +34,7 @@ WITHOUT_COVARIATES = ["one_hot", "helmert", "permutation", "fisher"]
 QUICK = {
     "sufficient": {
         "estimator": DecisionTreeRegressor(max_depth=2, random_state=0),
-        "max_candidates": 2,
+        "families": ("prediction",),
         "cv": KFold(2, shuffle=True, random_state=0),
     },
     "latent_state": {"n_states": 2, "n_starts": 1},

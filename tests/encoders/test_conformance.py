@@ -36,7 +36,7 @@ WITHOUT_GROUP = ["one_hot", "fisher", "mixed_model", "means", "sufficient"]
 QUICK = {
     "sufficient": {
         "estimator": DecisionTreeRegressor(max_depth=2, random_state=0),
-        "max_candidates": 2,
+        "families": ("prediction",),
         "cv": KFold(2),
     },
     "latent_state": {"max_states": 2, "n_starts": 1, "tol": 1e-4},
@@ -98,7 +98,7 @@ def test_every_check_of_scikit_learn_passes_and_none_is_skipped(estimator, check
     if isinstance(estimator, SufficientEncoder) and check.func.__name__ == WEIGHTING:
         # A row of weight 2 is in one fold, two equal rows may be in two, so that the choice may differ.
         # Nothing else may be wrong: without a choice the check must pass.
-        estimator = clone(estimator).set_params(max_candidates=1)
+        estimator = clone(estimator).set_params(families=())
     if isinstance(estimator, ColdStartEstimator) and check.func.__name__ == WEIGHTING:
         # Two equal rows may be in two parts of a level. Without a group, the check must pass.
         estimator = clone(estimator).set_params(encoder__group=None)

@@ -106,7 +106,7 @@ def test_a_group_called_weight_keeps_its_levels(library):
 def test_every_method_has_a_table_and_a_picture(method):
     rows = shops(["a", "b", "c", None], n_covariates=3)
     # test_sufficient.py has the tables of other choices.
-    quick = {"max_candidates": 2, "estimator": Ridge(), "cv": 2} if method == "sufficient" else {}
+    quick = {"families": ("prediction",), "estimator": Ridge(), "cv": 2} if method == "sufficient" else {}
     encoder = make_encoder(method, "shop", **quick).fit(rows, np.arange(24.0))
     assert encoder.table().shape == (4, 2 + len(encoder.representations_["shop"].columns))
     assert len(encoder.plot().to_dict()["data"]["values"]) == 4

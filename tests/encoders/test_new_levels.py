@@ -28,7 +28,6 @@ from sufrep import (
     simulate,
 )
 from sufrep.encoders import METHODS
-from sufrep.encoders._sufficient_search import ComponentSearch, Tried
 from sufrep.errors import LengthMismatchError, NoRuleError, TargetError
 from sufrep.moments import GroupMoments
 from sufrep.solvers.regressions import fit_curve, fit_normal_scores
@@ -317,12 +316,9 @@ def test_a_level_that_is_learnt_with_its_target_is_shrunk_like_a_known_one(class
     assert not np.allclose(encoder.transform(new)[0], expected)
 
 
-@pytest.mark.parametrize("chosen", [(), ("target", "one_hot"), ("states", "local_effect")])
-def test_an_encoder_that_is_made_of_others_learns_what_these_can_learn(chosen, monkeypatch, tmp_path):
-    def run(search: ComponentSearch, *_: Any) -> list[Tried]:
-        return [Tried(chosen, np.zeros(len(search.data.y)), 0)]
-
-    monkeypatch.setattr(ComponentSearch, "run", run)
+@pytest.mark.parametrize("chosen", [(), ("target_mean", "means"), ("states", "local_effect")])
+def test_an_encoder_that_is_made_of_others_learns_what_these_can_learn(chosen, choose, tmp_path):
+    choose(*chosen)
     X, y = drawn(n=60)
     encoder = SufficientEncoder("shop", remainder="drop").fit(X, y)
     new = X[:10].assign(shop="new")
@@ -368,13 +364,8 @@ def test_a_level_of_extreme_rows_is_learnt_as_it_is_encoded_and_changes_no_error
     np.testing.assert_array_equal(encoder.learn_levels(huge).transform(huge), encoder.transform(huge))
 
 
-def test_errors_of_learnt_levels_are_unknown_to_components_without_a_rule(monkeypatch):
-    chosen = ("local_effect", "means")
-
-    def run(search: ComponentSearch, *_: Any) -> list[Tried]:
-        return [Tried(chosen, np.zeros(len(search.data.y)), 0)]
-
-    monkeypatch.setattr(ComponentSearch, "run", run)
+def test_errors_of_learnt_levels_are_unknown_to_components_without_a_rule(choose):
+    choose("local_effect", "means")
     X, y = drawn(n=60)
     learnt = SufficientEncoder("shop").fit(X, y).learn_levels(X[:5].assign(shop="new"))
     errors = learnt.table(errors=True).set_index("shop").filter(like="_error")

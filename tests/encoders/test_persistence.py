@@ -42,13 +42,13 @@ from sufrep import (
 from sufrep.encoders import METHODS, GroupEncoder
 from sufrep.encoders._archive import _Index, json_of
 from sufrep.encoders._certainty import find_certainty
+from sufrep.encoders._judging import COMPONENTS
 from sufrep.encoders._persistence import load_certainty, load_encoder, load_steps, save_steps
-from sufrep.encoders._sufficient_search import COMPONENTS
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 
 # A search whose learner can be saved; what else may be chosen follows below.
 QUICK = {
-    "sufficient": {"max_candidates": 1},
+    "sufficient": {"families": ()},
     "latent_state": {"n_states": 2},
 }
 
@@ -608,10 +608,10 @@ def test_an_array_that_is_not_there_is_refused(saved):
 CANDIDATES = [
     *(
         (components, "continuous")
-        for components in [(), *((name,) for name in COMPONENTS), ("mixed_model", "intercept")]
+        for components in [(), *((name,) for name in COMPONENTS), ("mixed_model", "local_effect")]
     ),
-    *((("target", "states"), kind) for kind in ("continuous", "binary", "multiclass")),
-    *((("mixed_model", "low_rank"), kind) for kind in ("binary", "multiclass")),
+    *((("target_mean", "states"), kind) for kind in ("continuous", "binary", "multiclass")),
+    *((("mixed_model", "means"), kind) for kind in ("binary", "multiclass")),
 ]
 
 
@@ -626,17 +626,17 @@ def shops(kind: str = "continuous") -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.fixture
 def nested(file: Path, choose: Callable[..., None]) -> Path:
     """An encoder of two others."""
-    choose("target", "mixed_model")
+    choose("target_mean", "mixed_model")
     SufficientEncoder("shop").fit(*shops()).save(file)
     return file
 
 
 def change_component(path: Path, change: Any) -> None:
-    """Write the file again after ``change`` of the manifest of the component "target", a dict."""
+    """Write the file again after ``change`` of the manifest of the component "target_mean", a dict."""
 
     def change_first(manifest: dict[str, Any]) -> None:
         (name, component), *_ = manifest["steps"][0]["fitted"]["encoders_"]["$dict"]
-        assert name == "target"
+        assert name == "target_mean"
         change(component)
 
     change_manifest(path, change_first)
@@ -661,17 +661,19 @@ def test_whatever_was_chosen_comes_back(chosen, kind, file, choose):
 def test_what_was_tried_comes_back(file):
     X, y = shops()
     X, y = pd.concat([X] * 3, ignore_index=True), np.tile(3 * y, 3)
-    encoder = SufficientEncoder("shop", max_candidates=2, cv=2).set_output(transform="pandas").fit(X, y)
+    encoder = (
+        SufficientEncoder("shop", families=("prediction",), cv=2).set_output(transform="pandas").fit(X, y)
+    )
     encoder.save(file)
     loaded = sufrep.load(file)
     assert loaded.report_ == encoder.report_
-    assert loaded.report_["chosen"] == [False, True]
+    assert loaded.report_["candidates"]["chosen"] == [False, True]
     new = X[:3].assign(shop=["ann", None, "never seen"])
     pd.testing.assert_frame_equal(loaded.transform(new), encoder.transform(new))
 
 
 def test_levels_never_seen_are_refused_after_loading_too(file, choose):
-    choose("intercept")
+    choose("mixed_model")
     X, y = shops()
     SufficientEncoder("shop", unseen="error").fit(X, y).save(file)
     with pytest.raises(UnseenLevelError, match="never seen"):
@@ -694,7 +696,7 @@ def test_encoders_of_residuals_and_regressions_come_back(encoder, kind, file):
 
 
 def test_equal_encoders_of_encoders_are_equal_files(tmp_path, choose):
-    choose("joint_means", "states")
+    choose("target_mean", "states")
     for name in ("one", "other"):
         SufficientEncoder("shop").fit(*shops()).save(tmp_path / name)
     sufrep.load(tmp_path / "one").save(tmp_path / "again")
@@ -706,7 +708,7 @@ def test_equal_encoders_of_encoders_are_equal_files(tmp_path, choose):
 
 
 def test_a_learner_is_not_saved(file):
-    encoder = SufficientEncoder("shop", estimator=Ridge(), max_candidates=1).fit(shops()[0], shops()[1])
+    encoder = SufficientEncoder("shop", estimator=Ridge(), families=()).fit(shops()[0], shops()[1])
     with pytest.raises(NotSavableError, match=r"The parameter 'estimator' is Ridge.*\nHint: use plain"):
         encoder.save(file)
     assert list(file.parent.iterdir()) == []

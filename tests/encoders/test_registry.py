@@ -36,7 +36,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "latent_state": {"n_states": 2, "n_starts": 1},
     "sufficient": {
         "estimator": DecisionTreeRegressor(max_depth=2, random_state=0),
-        "max_candidates": 3,
+        "families": ("prediction",),
         "cv": 2,
     },
 }

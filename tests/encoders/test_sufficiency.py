@@ -89,7 +89,7 @@ def oracle(sample: Any) -> GroupEncoder:
 def test_the_true_states_pass_and_dropping_the_column_does_not(level_as):
     X, sample, _ = drawn(n=1500)
     assert check(oracle(sample), X, sample.y, level_as=level_as).sufficient
-    nothing = SufficientEncoder("group", max_candidates=1, estimator=Ridge())
+    nothing = SufficientEncoder("group", families=(), estimator=Ridge())
     assert not check(nothing, X, sample.y, level_as=level_as).sufficient
 
 
@@ -115,7 +115,7 @@ def test_classes_are_checked_by_their_probabilities(level_as, kind):
 
 def test_boosting_is_the_default():
     X, y = small()
-    nothing = SufficientEncoder("shop", max_candidates=1)
+    nothing = SufficientEncoder("shop", families=())
     assert not sufficiency_check(nothing, X, y, cv=2).sufficient
     assert not sufficiency_check(nothing, X, y > 0, cv=2).sufficient
 

@@ -15,19 +15,15 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
-from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
-from sufrep import MeansEncoder, MixedModelEncoder, SufficientEncoder, errors, simulate
-from sufrep.encoders._sufficient_search import _UNION, COMPONENTS, whole_levels
+from sufrep import MeansEncoder, SufficientEncoder, errors, simulate
+from sufrep.encoders._judging import COMPONENTS, DESCRIPTION, PREDICTION, whole_levels
 
-# Boosting would take minutes. It is the default, as test_the_learner_is_boosting_by_default checks.
+# Boosting would take longer. It is the default, as test_the_learner_is_boosting_by_default checks.
 TREE = DecisionTreeRegressor(max_depth=4, random_state=0)
-# By default there are ten folds for so few rows, and an integer is repeated.
-FOLDS = KFold(3, shuffle=True, random_state=0)
-USES_TARGET = {"target", "mixed_model", "local_effect", "local_fit", "intercept", "joint_means"}
-REPORT = ["candidate", "loss", "gain", "standard_error", "n_columns", "chosen"]
+CANDIDATES = ["drop", "description", "prediction", "both"]
 
 
 def drawn(
@@ -42,23 +38,6 @@ def drawn(
     return X, y.to_numpy() + rng.normal(size=n)
 
 
-def folds_of(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Three folds, and ten of fewer than 2,000 rows."""
-    return [*KFold(10 if n < 2000 else 3, shuffle=True, random_state=0).split(range(n))]
-
-
-def losses_of(encoder: Any, X: pd.DataFrame, y: np.ndarray, learner: Any = TREE) -> np.ndarray:
-    """Squared errors out of fold, of covariates and columns of an encoder, by hand."""
-    total = np.zeros(len(X))
-    for train, test in folds_of(len(X)):
-        known, new = X[["a", "b"]].to_numpy()[train], X[["a", "b"]].to_numpy()[test]
-        if encoder is not None:
-            known = np.hstack([known, encoder.fit_transform(X.iloc[train], y[train])])
-            new = np.hstack([new, encoder.transform(X.iloc[test])])
-        total[test] = (learner.fit(known, y[train]).predict(new) - y[test]) ** 2
-    return total
-
-
 def shops(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     """Six shops that differ much in their targets, and three towns that do not."""
     rng = np.random.default_rng(seed)
@@ -70,183 +49,203 @@ def shops(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def quick(group: Any = "shop", **parameters: Any) -> SufficientEncoder:
-    """Between dropping the column and the mean target, which wins here."""
-    return SufficientEncoder(group, **{"estimator": Ridge(), "max_candidates": 2, "cv": FOLDS, **parameters})
+    """Between dropping the column and predictions, which win here."""
+    return SufficientEncoder(
+        group, **{"estimator": Ridge(), "families": ("prediction",), "cv": 3, **parameters}
+    )
 
 
 # The choice.
 
 
-@pytest.mark.parametrize("level", [0.0, 10.0], ids=["noise", "informative"])
-def test_a_column_is_dropped_if_and_only_if_it_is_uninformative(level):
-    # The nearest row by the covariates predicts well, and a column of noise gives another nearest row. So it
-    # does harm: in 40 samples its gain is −2.5 standard errors in the median and above −0.3 in two. With a
-    # learner that ignores noise, chance alone gives a gain of one standard error in one sample of six.
-    for seed in range(4):
-        X, y = drawn(seed, level=level, n_levels=40)
-        y = y + 5.0 * (X["a"] + X["b"]).to_numpy()
-        encoder = SufficientEncoder("shop", estimator=KNeighborsRegressor(1), max_candidates=2)
-        found = encoder.fit_transform(X, y)
-        if level:
-            assert encoder.chosen_ == ("target",)
-            continue
-        assert encoder.chosen_ == ()
-        np.testing.assert_array_equal(found, X[["a", "b"]])
-        np.testing.assert_array_equal(encoder.transform(X.assign(shop="new")), X[["a", "b"]])
-        assert encoder.encoders_ == {}
-        assert encoder.representations_["shop"].values.shape == (X["shop"].nunique(), 0)
+def test_a_column_that_says_nothing_is_dropped_nearly_always():
+    dropped = []
+    for seed in range(8):
+        X, y = drawn(seed, n=120)
+        encoder = SufficientEncoder("shop", estimator=Ridge())
+        found = encoder.fit_transform(X, y + X["a"].to_numpy())
+        dropped.append(encoder.chosen_ == ())
+        if dropped[-1]:
+            np.testing.assert_array_equal(found, X[["a", "b"]])
+            np.testing.assert_array_equal(encoder.transform(X.assign(shop="new")), X[["a", "b"]])
+            assert encoder.encoders_ == {}
+            assert encoder.representations_["shop"].values.shape == (X["shop"].nunique(), 0)
+    assert sum(dropped) >= 7
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_where_only_the_level_matters_it_is_described_by_the_target(seed):
-    encoder = SufficientEncoder("shop", estimator=Ridge(), max_candidates=5).fit(*drawn(seed, level=1.5))
-    assert set(encoder.chosen_) & USES_TARGET
-    assert max(encoder.report_["gain"]) > 5 * max(encoder.report_["standard_error"]) > 0
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_where_slopes_differ_by_level_levels_have_regressions_of_their_own(seed):
-    encoder = SufficientEncoder("shop", estimator=TREE, max_candidates=3).fit(*drawn(seed, slope=1.5))
-    assert "mixed_model" in encoder.chosen_
+@pytest.mark.parametrize("spread", [{"level": 1.5}, {"slope": 1.5}], ids=["level", "slope"])
+def test_where_covariates_do_not_tell_levels_apart_they_are_described_by_the_target(seed, spread):
+    encoder = SufficientEncoder("shop", estimator=TREE).fit(*drawn(seed, **spread))
+    assert set(PREDICTION) <= set(encoder.chosen_)
+    report = encoder.report_["candidates"]
+    assert max(report["gain"]) > 2 * max(report["standard_error"]) > 0
 
 
 def test_the_learner_is_boosting_by_default():
-    encoder = SufficientEncoder("shop", max_candidates=2, cv=FOLDS).fit(*drawn(level=3.0))
-    assert encoder.chosen_ == ("target",)
+    encoder = SufficientEncoder("shop", families=("prediction",)).fit(*drawn(level=3.0))
+    assert encoder.chosen_ == PREDICTION
 
 
-# With fewer than 2,000 rows four components together are preferred. A single tree does not use them all.
-@pytest.mark.parametrize(("n", "price"), [(600, 1.15), (2000, 1.05)])
-def test_hidden_states_are_encoded_about_as_well_as_by_the_best_component(n, price):
-    sample = simulate("latent_linear", n=n + 1200, p=5, n_latent=3, levels_per_latent=10, seed=2)
+def test_hidden_states_are_encoded_about_as_well_as_by_the_best_component():
+    sample = simulate("latent_linear", n=3200, p=5, n_latent=3, levels_per_latent=10, seed=2)
     X, learner = pd.DataFrame(sample.columns()), DecisionTreeRegressor(max_depth=6, random_state=0)
-    train, test = np.arange(n), np.arange(n, n + 1200)
+    train, test = np.arange(2000), np.arange(2000, 3200)
 
     def error(encoder: Any) -> float:
         known = encoder.fit_transform(X.iloc[train], sample.y[train])
         predicted = learner.fit(known, sample.y[train]).predict(encoder.transform(X.iloc[test]))
         return float(np.mean((predicted - sample.y[test]) ** 2))
 
-    single = {
-        name: error(kind("group", **own)) for name, (kind, own) in COMPONENTS.items() if name != "states"
-    }
-    single["states"] = error(COMPONENTS["states"][0]("group", output="both", n_states=3))
-    dropped = error(SufficientEncoder("group", max_candidates=1))
-    chosen = error(SufficientEncoder("group", estimator=learner, cv=FOLDS))
-    assert chosen < price * min(single.values()) < 0.9 * dropped
+    single = {name: error(kind("group", **own)) for name, (kind, own) in COMPONENTS.items()}
+    dropped = error(SufficientEncoder("group", families=()))
+    chosen = error(SufficientEncoder("group", estimator=learner))
+    assert chosen < 1.05 * min(single.values()) < 0.9 * dropped
     assert chosen < 0.9 * dropped
+
+
+@pytest.mark.parametrize("families", [(), ("description",), ["prediction"], ("prediction", "description")])
+def test_only_families_that_are_allowed_are_compared(families):
+    encoder = quick(families=families).fit(*drawn(level=2.0))
+    compared = encoder.report_["candidates"]["candidate"]
+    assert compared == [
+        name for name in CANDIDATES if name in families or name == "drop" or len(families) > 1
+    ]
+    if "prediction" not in families:
+        assert not set(encoder.chosen_) & set(PREDICTION)
+
+
+def test_other_families_are_refused():
+    with pytest.raises(errors.InvalidParameterError, match="families"):
+        quick(families=("states",)).fit(*drawn())
 
 
 # The report.
 
 
-def test_the_report_lists_what_was_tried_in_order_and_marks_one():
-    encoder = SufficientEncoder("shop", estimator=TREE, cv=FOLDS).fit(*drawn(level=2.0))
-    report = pd.DataFrame(encoder.report_)
-    assert report.columns.tolist() == REPORT
-    assert report["candidate"].tolist()[: 1 + len(COMPONENTS)] == ["drop", *COMPONENTS]
-    assert report["candidate"][1 + len(COMPONENTS)] == " + ".join(_UNION)
-    joined = [candidate.split(" + ") for candidate in report["candidate"].tolist()[2 + len(COMPONENTS) :]]
-    assert [len(components) for components in joined] == sorted(len(components) for components in joined)
-    assert {len(components) for components in joined} == {2, 3}
-    best = report[1 : 1 + len(COMPONENTS)].sort_values("loss", kind="stable")["candidate"].tolist()[:4]
-    assert all(set(components) <= set(best) for components in joined)
-    assert report.loc[report["chosen"], "candidate"].tolist() == [" + ".join(encoder.chosen_)]
-    smallest = report.loc[report["loss"].idxmin()]
-    behind = report.loc[report["chosen"], "loss"].item() - smallest["loss"]
-    assert behind < 2 * max(smallest["standard_error"], report.loc[report["chosen"], "standard_error"].item())
+def test_the_report_lists_what_was_compared_and_marks_one():
+    X, y = drawn(level=2.0)
+    encoder = SufficientEncoder("shop", estimator=TREE).fit(X, y)
+    report = pd.DataFrame(encoder.report_["candidates"])
+    assert report.columns.tolist() == ["candidate", "loss", "gain", "standard_error", "n_columns", "chosen"]
+    assert report["candidate"].tolist() == CANDIDATES
+    assert report["chosen"].sum() == 1
+    assert report["loss"].idxmin() == report["chosen"].idxmax()
     assert report.loc[0, ["gain", "standard_error", "n_columns"]].tolist() == [0, 0, 0]
+    np.testing.assert_allclose(report["gain"], report["loss"][0] - report["loss"])
     new = [name for name in encoder.get_feature_names_out() if name.startswith("shop")]
     assert report.loc[report["chosen"], "n_columns"].item() == len(new) > 0
+    components = pd.DataFrame(encoder.report_["components"])
+    assert components["component"].tolist() == list(encoder.chosen_)
+    np.testing.assert_allclose(
+        components["loss"] - components["contribution"], report.loc[report["chosen"], "loss"].item()
+    )
+    assert (components["contribution"] > components["standard_error"]).any()
 
 
-@pytest.mark.parametrize("n", [120, 2000])
-def test_losses_and_gains_are_those_of_a_cross_validation_by_hand(n):
-    X, y = drawn(level=1.0, slope=1.0, n=n)
-    encoder = SufficientEncoder("shop", estimator=TREE, max_candidates=3).fit(X, y)
-    components = [
-        None,
-        MeansEncoder("shop", covariates=[], use_target=True, remainder="drop"),
-        MixedModelEncoder("shop", remainder="drop"),
-    ]
-    losses = [losses_of(component, X, y) for component in components]
-    gains = [losses[0] - loss for loss in losses]
-    report = encoder.report_
-    np.testing.assert_allclose(report["loss"], [loss.mean() for loss in losses], rtol=1e-10)
-    np.testing.assert_allclose(report["gain"], [gain.mean() for gain in gains], rtol=1e-10)
-    errors = [np.sqrt(np.mean((gain - gain.mean()) ** 2) / n) for gain in gains]
-    np.testing.assert_allclose(report["standard_error"], errors, rtol=1e-10)
-    assert report["n_columns"] == [0, 1, 1]
+def test_the_choice_is_explained_in_words():
+    X, y = drawn(level=3.0)
+    kept = quick().fit(X, y).report_
+    percent = 100 * kept["candidates"]["gain"][1] / kept["candidates"]["loss"][0]
+    assert kept["summary"] == (
+        "The column is encoded by a prediction by level: the loss on rows held out is smaller by "
+        f"{percent:.1f} % (standard error {_error(kept):.1f} %)."
+    )
+    assert "no encoding lowers the loss" in quick().fit(*drawn(2)).report_["summary"]
+    rare = [quick().fit(*drawn(seed)).report_["summary"] for seed in range(12)]
+    assert any("which is not more than one standard error" in text for text in rare)
+    assert "nothing to judge" in quick(families=()).fit(X, y).report_["summary"]
+    assert "nothing to judge" in quick().fit(X[:1], y[:1]).report_["summary"]
+
+
+def _error(report: dict[str, Any]) -> float:
+    return float(100 * report["candidates"]["standard_error"][1] / report["candidates"]["loss"][0])
 
 
 def test_losses_are_weighted_means_of_learners_with_weights():
     X, y = drawn(level=1.0)
     weights = np.random.default_rng(5).choice([0.5, 1.0, 3.0], len(X))
-    report = (
-        SufficientEncoder("shop", estimator=DummyRegressor(), max_candidates=1).fit(X, y, weights).report_
-    )
+    folds = [*KFold(4, shuffle=True, random_state=0).split(X)]
+    encoder = SufficientEncoder("shop", estimator=DummyRegressor(), families=(), cv=folds)
+    report = encoder.fit(X, y, weights).report_
     total = np.zeros(len(X))
-    for train, test in folds_of(len(X)):
+    for train, test in folds:
         total[test] = (y[test] - np.average(y[train], weights=weights[train])) ** 2
-    np.testing.assert_allclose(report["loss"], [np.average(total, weights=weights)], rtol=1e-12)
+    np.testing.assert_allclose(report["candidates"]["loss"], [np.average(total, weights=weights)], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "times"), [(240, 3), (1400, 2), (2100, 1)])
-def test_an_integer_number_of_folds_is_repeated_for_few_rows(n, times):
-    X, y = drawn(n=n)
-    report = SufficientEncoder("shop", estimator=TREE, max_candidates=1, cv=3).fit(X, y).report_
-    rows, total = X[["a", "b"]].to_numpy(), np.zeros(n)
-    for seed in range(times):
-        for train, test in KFold(3, shuffle=True, random_state=seed).split(rows):
-            total[test] += (TREE.fit(rows[train], y[train]).predict(rows[test]) - y[test]) ** 2 / times
-    np.testing.assert_allclose(report["loss"], [total.mean()], rtol=1e-12)
+@pytest.mark.parametrize("n_folds", [2, 5])
+def test_folds_have_equal_parts_of_each_level(n_folds):
+    X, y = drawn(n=230)
+    encoder = SufficientEncoder("shop", cv=n_folds)
+    folds = encoder._folds(encoder._read(X, y, None))
+    assert len(folds) == n_folds
+    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(230))
+    counts = np.array(
+        [X["shop"].iloc[test].value_counts().reindex(X["shop"].unique(), fill_value=0) for _, test in folds]
+    )
+    assert (np.ptp(counts, axis=0) <= 1).all()
 
 
 def test_folds_may_be_given():
     X, y = drawn(level=1.0)
     folds = [(np.arange(80, 240), np.arange(80)), (np.arange(80), np.arange(80, 240))]
-    report = SufficientEncoder("shop", estimator=TREE, max_candidates=1, cv=folds).fit(X, y).report_
+    encoder = SufficientEncoder("shop", estimator=TREE, families=("prediction",), cv=folds)
+    found = encoder.fit_transform(X, y)
     rows, total = X[["a", "b"]].to_numpy(), np.zeros(240)
     for train, test in folds:
         total[test] = (TREE.fit(rows[train], y[train]).predict(rows[test]) - y[test]) ** 2
-    np.testing.assert_allclose(report["loss"], [total.mean()], rtol=1e-12)
-
-
-@pytest.mark.parametrize("most", [1, 4])
-def test_no_more_candidates_are_tried_than_allowed(most):
-    encoder = quick(estimator=TREE, max_candidates=most).fit(*drawn())
-    assert encoder.report_["candidate"] == ["drop", *COMPONENTS][:most]
+    np.testing.assert_allclose(encoder.report_["candidates"]["loss"][0], total.mean(), rtol=1e-12)
+    alone = MeansEncoder("shop", covariates=[], use_target=True, remainder="drop", cv=folds)
+    np.testing.assert_allclose(found[:, 2], alone.fit_transform(X, y)[:, 0])
 
 
 def test_many_rows_choose_by_whole_levels_and_fit_all():
     X, y = drawn(level=2.0, n=900, n_levels=90)
-    encoder = SufficientEncoder("shop", estimator=TREE, max_candidates=2, max_rows=600).fit(X, y)
+    encoder = SufficientEncoder("shop", estimator=TREE, families=("prediction",), max_rows=600).fit(X, y)
     rows = whole_levels(pd.factorize(X["shop"], sort=True)[0], 600, seed=0)
     assert 50 <= X["shop"].iloc[rows].nunique() < 90
-    expected = losses_of(None, X.iloc[rows], y[rows]).mean()
-    np.testing.assert_allclose(encoder.report_["loss"][0], expected, rtol=1e-10)
-    several = SufficientEncoder(["town", "shop"], estimator=TREE, max_candidates=1, max_rows=600)
+    covariates, total = X[["a", "b"]].to_numpy(), []
+    for train, test in encoder._folds(encoder._read(X, y, None)):
+        inside, outside = np.intersect1d(train, rows), np.intersect1d(test, rows)
+        predicted = TREE.fit(covariates[inside], y[inside]).predict(covariates[outside])
+        total.append((predicted - y[outside]) ** 2)
+    expected = np.concatenate(total).mean()
+    np.testing.assert_allclose(encoder.report_["candidates"]["loss"][0], expected, rtol=1e-10)
+    several = SufficientEncoder(["town", "shop"], estimator=TREE, families=(), max_rows=600)
     several.fit(X.assign(town=np.where(X["a"] > 0, "u", "v")), y)  # there are more shops than towns
-    assert several.report_["loss"] == encoder.report_["loss"][:1]
-    assert encoder.chosen_ == ("target",)
+    assert several.report_["candidates"]["loss"] == encoder.report_["candidates"]["loss"][:1]
+    assert encoder.chosen_ == PREDICTION
     table = encoder.table(library="pandas").set_index("shop")
     pd.testing.assert_series_equal(
         table["weight"], X["shop"].value_counts().sort_index(), check_names=False, check_dtype=False
     )
     alone = MeansEncoder("shop", covariates=[], use_target=True, remainder="drop").fit(X, y)
-    np.testing.assert_array_equal(encoder.transform(X)[:, 2:], alone.transform(X))
+    np.testing.assert_array_equal(encoder.transform(X)[:, 2:3], alone.transform(X))
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_the_number_of_processes_changes_nothing(n_jobs):
+    X, y = drawn(level=2.0, n=120)
+    one, other = (
+        SufficientEncoder("shop", estimator=TREE),
+        SufficientEncoder("shop", estimator=TREE, n_jobs=n_jobs),
+    )
+    np.testing.assert_array_equal(one.fit_transform(X, y), other.fit_transform(X, y))
+    assert one.report_ == other.report_
+    np.testing.assert_array_equal(one.transform(X), other.transform(X))
 
 
 def test_two_fits_are_the_same_to_the_bit():
     X, y = drawn(level=1.0, n=120)
-    one, other = (quick(estimator=TREE, max_candidates=9) for _ in range(2))
+    one, other = (SufficientEncoder("shop", estimator=TREE) for _ in range(2))
     np.testing.assert_array_equal(one.fit_transform(X, y), other.fit_transform(X, y))
     assert one.report_ == other.report_
     np.testing.assert_array_equal(one.transform(X), other.transform(X))
 
 
 def test_what_new_rows_get_does_not_depend_on_how_it_was_fitted(choose):
-    choose("joint_means", "mixed_model")
+    choose("target_mean", "mixed_model")
     X, y = drawn(level=1.0)
     one, other = SufficientEncoder("shop").fit(X, y), SufficientEncoder("shop")
     crossed = other.fit_transform(X, y)
@@ -257,13 +256,24 @@ def test_what_new_rows_get_does_not_depend_on_how_it_was_fitted(choose):
 # Kinds of targets.
 
 
+def losses_without_the_column(X: pd.DataFrame, y: np.ndarray, learner: Any, loss: Any) -> float:
+    """The mean loss out of fold of a learner that sees the covariates only."""
+    encoder, rows, total = SufficientEncoder("shop"), X[["a", "b"]].to_numpy(), np.zeros(len(X))
+    for train, test in encoder._folds(encoder._read(X, y, None)):
+        total[test] = loss(clone(learner).fit(rows[train], y[train]), rows[test], y[test])
+    return float(total.mean())
+
+
 def test_a_regressor_asks_for_a_quantity():
     X, y = drawn(level=2.0)
     whole = np.round(y)
-    asked = SufficientEncoder("shop", estimator=TREE, max_candidates=2).fit(X, whole)
-    assert (asked.target_type_, asked.chosen_) == ("continuous", ("target",))
-    np.testing.assert_allclose(asked.report_["loss"][0], losses_of(None, X, whole).mean(), rtol=1e-10)
-    guessed = SufficientEncoder("shop", estimator=DummyClassifier(), max_candidates=1).fit(X, whole)
+    asked = SufficientEncoder("shop", estimator=TREE, families=()).fit(X, whole)
+    assert asked.target_type_ == "continuous"
+    expected = losses_without_the_column(
+        X, whole, TREE, lambda model, rows, y: (model.predict(rows) - y) ** 2
+    )
+    np.testing.assert_allclose(asked.report_["candidates"]["loss"], [expected], rtol=1e-10)
+    guessed = SufficientEncoder("shop", estimator=DummyClassifier(), families=()).fit(X, whole)
     assert guessed.target_type_ == "multiclass"
 
 
@@ -272,32 +282,42 @@ def test_a_regressor_asks_for_a_quantity():
 def test_classes_are_judged_by_probability_or_else_by_error(estimator, kind):
     X, y = drawn(level=2.0)
     labels = np.array(["low", "mid", "high"])[np.digitize(y, [0.0, 1.0] if kind == "multiclass" else [0.0])]
-    encoder = SufficientEncoder("shop", estimator=estimator, max_candidates=2).fit(X, labels)
-    assert (encoder.target_type_, encoder.chosen_) == (kind, ("target",))
-    rows, total = X[["a", "b"]].to_numpy(), np.zeros(len(X))
-    for train, test in folds_of(len(X)):
-        fitted = estimator.fit(rows[train], labels[train])
-        if hasattr(estimator, "predict_proba"):
-            place = np.searchsorted(fitted.classes_, labels[test])
-            total[test] = -np.log(fitted.predict_proba(rows[test])[np.arange(len(test)), place])
-        else:
-            total[test] = fitted.predict(rows[test]) != labels[test]
-    np.testing.assert_allclose(encoder.report_["loss"][0], total.mean(), rtol=1e-8)
+    encoder = SufficientEncoder("shop", estimator=estimator).fit(X, labels)
+    assert encoder.target_type_ == kind
+    assert set(PREDICTION) <= set(encoder.chosen_)
+
+    def loss(model: Any, rows: Any, labels: Any) -> Any:
+        if not hasattr(model, "predict_proba"):
+            return model.predict(rows) != labels
+        place = np.searchsorted(model.classes_, labels)
+        return -np.log(model.predict_proba(rows)[np.arange(len(rows)), place])
+
+    expected = losses_without_the_column(X, labels, estimator, loss)
+    np.testing.assert_allclose(encoder.report_["candidates"]["loss"][0], expected, rtol=1e-8)
 
 
 def test_where_there_are_no_columns_the_commonest_class_is_judged_like_the_classifier():
     X, y = drawn()
     labels = np.where(y > 1, "high", "low")
-    report = quick(estimator=RidgeClassifier(), max_candidates=4).fit(X[["shop"]], labels).report_
+    report = quick(estimator=RidgeClassifier()).fit(X[["shop"]], labels).report_["candidates"]
     np.testing.assert_allclose(report["loss"][0], np.mean(labels == "high"))
     assert max(report["loss"]) < 0.5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_are_judged_by_boosting_that_stops_early(n_classes):
+    X, y = drawn(level=3.0, n=300)
+    labels = np.array(["a", "b", "c"])[np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))]
+    encoder = SufficientEncoder("shop", cv=3).fit(X, labels)
+    assert set(PREDICTION) <= set(encoder.chosen_)
+    assert min(encoder.report_["candidates"]["loss"]) < 0.8 * np.log(n_classes)
 
 
 @pytest.mark.parametrize("n_rare", [0, 1])
 def test_a_class_that_a_fold_lacks_does_no_harm(n_rare):
     X, _ = drawn()
     y = (np.arange(len(X)) < n_rare).astype(int)
-    encoder = SufficientEncoder("shop", estimator=LogisticRegression(), max_candidates=3).fit(X, y)
+    encoder = SufficientEncoder("shop", estimator=LogisticRegression()).fit(X, y)
     assert (encoder.target_type_, encoder.chosen_) == ("binary", ())
 
 
@@ -306,7 +326,7 @@ def test_a_class_that_a_fold_lacks_does_no_harm(n_rare):
 
 @pytest.mark.parametrize(
     "components",
-    [*((name,) for name in COMPONENTS), ("mixed_model", "intercept"), ("target", "states")],
+    [*((name,) for name in COMPONENTS), ("target_mean", "states"), (*DESCRIPTION, *PREDICTION)],
     ids=" + ".join,
 )
 def test_a_row_does_not_see_its_own_target(components, choose):
@@ -316,19 +336,19 @@ def test_a_row_does_not_see_its_own_target(components, choose):
     changed[7] = 50.0
     before, after = (SufficientEncoder("shop").fit_transform(X, target) for target in (y, changed))
     np.testing.assert_allclose(after[7], before[7], atol=1e-9)
-    if set(components) & USES_TARGET:
+    if set(components) & set(PREDICTION):
         assert np.abs(after - before).max() > 0.01  # but other rows do
 
 
 def test_a_row_does_not_see_its_own_target_where_nothing_is_forced():
     X, y = drawn(level=3.0)
-    encoder = SufficientEncoder("shop", estimator=TREE, max_candidates=2)
+    encoder = SufficientEncoder("shop", estimator=TREE)
     before = encoder.fit_transform(X, y)
     for i in (0, 100):
         changed = y.copy()
         changed[i] += 3.0
         after = encoder.fit_transform(X, changed)
-        assert encoder.chosen_ == ("target",)
+        assert set(PREDICTION) <= set(encoder.chosen_)
         np.testing.assert_allclose(after[i], before[i], atol=1e-9)
         assert np.abs(after - before).max() > 1e-3
 
@@ -364,8 +384,8 @@ def test_it_is_a_step_that_is_searched_and_cross_validated():
     X = X.drop(columns="town")
     pipeline = make_pipeline(quick(), Ridge())
     assert cross_val_score(pipeline, X, y, cv=3, error_score="raise").min() > 0.8
-    search = GridSearchCV(pipeline, {"sufficientencoder__max_candidates": [1, 2]}, cv=2, error_score="raise")
-    assert search.fit(X, y).best_params_ == {"sufficientencoder__max_candidates": 2}
+    search = GridSearchCV(pipeline, {"sufficientencoder__families": [(), ("prediction",)]}, cv=2)
+    assert search.fit(X, y).best_params_ == {"sufficientencoder__families": ("prediction",)}
 
 
 def test_a_clone_has_the_parameters_and_nothing_learnt():
@@ -402,7 +422,7 @@ def test_a_target_that_makes_no_sense_leaves_the_encoder_as_it_was(y, text):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("estimator", "ridge"), ("max_candidates", 0), ("max_candidates", 1.5), ("max_rows", 1)),
+        *(("estimator", "ridge"), ("families", "prediction"), ("n_jobs", 1.5), ("max_rows", 1)),
         *(("target_type", "ordinal"), ("cv", 1), ("verbose", "yes"), ("random_state", -1)),
         *(("missing", "ignore"), ("unseen", "level")),
     ],
@@ -420,28 +440,20 @@ def test_folds_must_hold_every_row_once():
 # Progress.
 
 
-@pytest.mark.parametrize("verbose", [0, 1, 2])
-def test_progress_has_a_line_for_each_candidate(verbose, capsys):
-    encoder = quick(max_candidates=3, verbose=verbose).fit(*shops())
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_progress_has_a_line_for_each_fold(verbose, capsys):
+    quick(verbose=verbose).fit(*shops())
     printed = capsys.readouterr()
     assert printed.out == ""
-    lines = printed.err.splitlines()
-    expected = zip(encoder.report_["candidate"], encoder.report_["loss"], strict=True)
-    assert [line.rpartition(" (")[0] for line in lines] == (
-        [
-            f"[SufficientEncoder] {k} of 3: {name}, loss {loss:.6g}"
-            for k, (name, loss) in enumerate(expected, 1)
-        ]
-        if verbose
-        else []
-    )
+    expected = [f"[SufficientEncoder] fold {fold} of 3 judged" for fold in (1, 2, 3)] if verbose else []
+    assert [line.rpartition(" (")[0] for line in printed.err.splitlines()] == expected
 
 
 def test_a_terminal_shows_progress_in_a_single_line(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    encoder = quick(max_candidates=4, verbose=1).fit(shops()[0][["shop"]], shops()[1])
+    quick(verbose=1).fit(shops()[0][["shop"]], shops()[1])
     printed = capsys.readouterr().err
-    assert printed.count("\r") == len(encoder.report_["candidate"])
+    assert printed.count("\r") == 3
     assert printed.endswith("\n")
     assert printed.count("\n") == 1
 
@@ -449,7 +461,7 @@ def test_a_terminal_shows_progress_in_a_single_line(capsys, monkeypatch):
 @pytest.fixture
 def pair(choose: Callable[..., None]) -> tuple[str, str]:
     """A pair of components that is chosen without a search."""
-    components = ("mixed_model", "intercept")
+    components = ("mixed_model", "target_mean")
     choose(*components)
     return components
 
@@ -472,7 +484,7 @@ def test_columns_that_pass_through_are_followed_by_those_of_each_component(group
     assert found.columns.tolist() == encoder.get_feature_names_out().tolist()
     names = list(encoder.representations_)
     assert [part.columns.tolist() for part in parts] == [
-        [f"{name}_{end}" for name in names] for end in ("fit", "intercept")
+        [f"{name}_{end}" for name in names] for end in ("fit", "mean_target")
     ]
 
 
@@ -480,7 +492,7 @@ def test_the_level_table_has_the_vectors_of_all_components_under_distinct_names(
     X, y = shops()
     encoder = SufficientEncoder("shop", covariates=["a"]).fit(X, y)
     table = encoder.table(library="pandas").set_index("shop")
-    names = ["shop_intercept (mixed_model)", "shop_slope_a", "shop_intercept (intercept)"]
+    names = ["shop_intercept", "shop_slope_a", "shop_mean_target"]
     assert table.columns.tolist() == ["weight", *names]
     for component, columns in zip(pair, (names[:2], names[2:]), strict=True):
         own = encoder.encoders_[component].table(library="pandas").set_index("shop")
@@ -489,7 +501,7 @@ def test_the_level_table_has_the_vectors_of_all_components_under_distinct_names(
 
 
 def test_a_dropped_column_still_has_a_table_of_levels():
-    encoder = quick(max_candidates=1).fit(*shops())
+    encoder = quick(families=()).fit(*shops())
     assert encoder.table(library="pandas").columns.tolist() == ["shop", "weight"]
     assert encoder.plot().to_dict()["data"]["values"]
 
@@ -515,10 +527,10 @@ def test_the_learner_sees_all_numbers_and_the_categories_that_join():
             return super().fit(columns, y, sample_weight)
 
     quick(estimator=Watching(), covariates=["a"]).fit(X, y)
-    assert set(widths) == {3, 3 + 1}
+    assert set(widths) == {3, 3 + 4}
     widths.clear()
     quick(estimator=Watching(), categorical_covariates="share").fit(X, y)
-    assert set(widths) == {3 + 3, 3 + 3 + 1}
+    assert set(widths) == {3 + 3, 3 + 3 + 4}
 
 
 def test_text_and_times_pass_through_unchanged():
@@ -530,40 +542,38 @@ def test_text_and_times_pass_through_unchanged():
 
 def test_there_may_be_no_covariates():
     X, y = shops()
-    encoder = quick(max_candidates=7).fit(X[["shop"]], y)
-    assert encoder.report_["candidate"] == [
-        *("drop", "target", "mixed_model", "local_effect", "local_fit", "intercept", "one_hot"),
-    ]
-    assert encoder.chosen_
+    encoder = SufficientEncoder("shop").fit(X[["shop"]], y)
+    assert encoder.report_["candidates"]["candidate"] == ["drop", "prediction"]
+    assert encoder.chosen_ == PREDICTION
     assert np.corrcoef(encoder.transform(X[["shop"]])[:, 0], y)[0, 1] > 0.9
 
 
 def test_there_may_be_no_group():
     rows = shops()[0][["a", "b"]].to_numpy()
     encoder = SufficientEncoder(estimator=Ridge()).fit(rows, rows[:, 0])
-    assert encoder.report_["candidate"] == ["drop"]
+    assert encoder.report_["candidates"]["candidate"] == ["drop"]
     np.testing.assert_array_equal(encoder.transform(rows), rows)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_one_to_three_rows_are_enough(n):
     X, y = shops()
-    found = SufficientEncoder("shop", max_candidates=6).fit_transform(X[["a", "b", "shop"]][:n], y[:n])
+    found = SufficientEncoder("shop").fit_transform(X[["a", "b", "shop"]][:n], y[:n])
     assert found.shape[0] == n
     assert np.isfinite(found.astype(float)).all()
 
 
 def test_a_single_level_is_dropped():
     X, y = shops()
-    encoder = quick(max_candidates=9).fit(X.assign(shop="one"), y)
+    encoder = SufficientEncoder("shop").fit(X.assign(shop="one"), y)
     assert encoder.chosen_ == ()
     assert encoder.representations_["shop"].weight.tolist() == [120]
 
 
 def test_covariates_of_nulls_do_no_harm():
     X, y = shops()
-    encoder = quick(estimator=None).fit(X.assign(a=np.nan), y)
-    assert encoder.chosen_ == ("target",)
+    encoder = SufficientEncoder("shop").fit(X.assign(a=np.nan), y)
+    assert set(PREDICTION) <= set(encoder.chosen_)
 
 
 def test_rare_levels_share_a_vector():
@@ -577,6 +587,10 @@ def test_rare_levels_share_a_vector():
 # Nulls and levels never seen.
 
 
+def encoder_columns(encoder: SufficientEncoder) -> list[str]:
+    return encoder.get_feature_names_out().tolist()
+
+
 def test_nulls_are_a_level_the_prior_or_an_error():
     X, y = shops()
     X["shop"] = X["shop"].where(X["shop"] != "ann", None)
@@ -584,8 +598,9 @@ def test_nulls_are_a_level_the_prior_or_an_error():
     assert as_level.representations_["shop"].levels.tolist()[-1] is None
     known = as_prior.representations_["shop"]
     assert None not in known.levels.tolist()
-    np.testing.assert_array_equal(as_prior.transform(X)[0, -1:].astype(float), known.prior)
-    assert as_level.transform(X)[0, -1] < known.prior[0]  # the shop's own mean, the least of all
+    target = encoder_columns(as_prior).index("shop_mean_target")
+    assert as_prior.transform(X)[0, target] == known.prior[0]
+    assert as_level.transform(X)[0, target] < known.prior[0]  # the shop's own mean, the least of all
     with pytest.raises(errors.MissingLevelError, match="'shop'"):
         quick(missing="error").fit(X, y)
 
@@ -602,20 +617,20 @@ def test_a_group_that_is_null_everywhere_has_no_level():
 def test_a_fold_may_have_no_level_at_all(max_rows):
     X, y = shops()
     X["shop"] = ["ann", *[None] * 119]
-    encoder = quick(missing="prior", max_candidates=None, max_rows=max_rows, cv=2).fit(X, y)
-    assert len(encoder.report_["candidate"]) > 1 + len(COMPONENTS)
+    encoder = SufficientEncoder("shop", missing="prior", max_rows=max_rows, cv=2).fit(X, y)
+    assert encoder.report_["candidates"]["candidate"] == CANDIDATES
 
 
-@pytest.mark.parametrize("most", [1, 2], ids=["dropped", "encoded"])
-def test_a_level_never_seen_gets_the_prior_or_is_refused(most):
+@pytest.mark.parametrize("families", [(), ("prediction",)], ids=["dropped", "encoded"])
+def test_a_level_never_seen_is_estimated_gets_the_prior_or_is_refused(families):
     X, y = shops()
     new = X[:3].assign(shop="new")
-    encoder = quick(max_candidates=most).fit(X, y)
-    np.testing.assert_array_equal(
-        encoder.transform(new)[:, 3:].astype(float), np.tile(encoder.representations_["shop"].prior, (3, 1))
-    )
-    strict = quick(max_candidates=most, unseen="error").fit(X, y)
-    assert strict.transform(X).shape == (120, 2 + most)
+    for unseen in ("estimate", "prior"):
+        encoder = quick(families=families, unseen=unseen).fit(X, y)
+        parts = [part.transform(new) for part in encoder.encoders_.values()]
+        np.testing.assert_array_equal(encoder.transform(new)[:, 3:], np.hstack([np.empty((3, 0)), *parts]))
+    strict = quick(families=families, unseen="error").fit(X, y)
+    assert strict.transform(X).shape == (120, 3 + 4 * len(families))
     with pytest.raises(errors.UnseenLevelError, match="1 unseen level"):
         strict.transform(new)
 
@@ -628,8 +643,8 @@ def test_rows_of_weight_zero_are_absent():
     weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
     counts = weights > 0
     X.loc[~counts, ["a", "shop"]] = [np.inf, "never counted"]
-    weighted = quick(max_candidates=3, cv=3).fit(X, y, weights)
-    expected = quick(max_candidates=3, cv=3).fit(X[counts], y[counts], weights[counts])
+    weighted = quick().fit(X, y, weights)
+    expected = quick().fit(X[counts], y[counts], weights[counts])
     assert weighted.report_ == expected.report_
     one, other = weighted.representations_["shop"], expected.representations_["shop"]
     assert one.levels.tolist() == other.levels.tolist()
@@ -645,5 +660,7 @@ def test_folds_that_are_given_may_hold_rows_of_weight_zero():
     left = [tuple(np.flatnonzero(np.isin(kept, part)) for part in fold) for fold in folds]
     found = quick(cv=folds).fit(X.assign(a=X["a"].where(weights > 0, np.inf)), y, weights).report_
     expected = quick(cv=left).fit(X.iloc[kept], y[kept], weights[kept]).report_
-    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-12)
-    np.testing.assert_allclose(found["standard_error"], expected["standard_error"], rtol=1e-12)
+    np.testing.assert_allclose(found["candidates"]["loss"], expected["candidates"]["loss"], rtol=1e-12)
+    np.testing.assert_allclose(
+        found["candidates"]["standard_error"], expected["candidates"]["standard_error"], rtol=1e-12
+    )

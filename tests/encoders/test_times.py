@@ -29,7 +29,7 @@ from sufrep import (
     load,
 )
 from sufrep._splits import time_blocks
-from sufrep.encoders._sufficient_search import COMPONENTS, ComponentSearch, make_choice_data
+from sufrep.encoders._judging import COMPONENTS, JudgedRows, held_out_columns, judge
 
 TARGET = {"use_target": True}
 QUICK: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -409,7 +409,7 @@ def test_other_splits_still_need_every_row_in_a_test_fold():
 
 
 @pytest.mark.parametrize("split", [{"cv": "ordered", "time": "day"}, {"cv": TimeSeriesSplit(4)}], ids=str)
-@pytest.mark.parametrize("components", [("mixed_model", "joint_means"), ("target", "local_fit", "intercept")])
+@pytest.mark.parametrize("components", [("mixed_model", "means"), ("target_mean", "local_effect")])
 def test_given_the_choice_a_later_target_changes_nothing(components, split, choose):
     choose(*components)
     X, y, _ = sales(20)
@@ -423,49 +423,54 @@ def test_given_the_choice_a_later_target_changes_nothing(components, split, choo
     assert (after != before).any()
 
 
-def searched(encoder: SufficientEncoder, X: pd.DataFrame, y: np.ndarray) -> ComponentSearch:
-    inputs = encoder._read(X, y, None)
-    return encoder._search(make_choice_data(inputs, inputs.times))
-
-
-def test_candidates_are_judged_on_later_rows():
+def test_candidates_are_judged_on_later_rows(monkeypatch):
     X, y, _ = sales(21, n=120)
     X = X.fillna({"a": 0.0})  # which a ridge regression needs
+    seen: list[JudgedRows] = []
+
+    def watch(rows: JudgedRows, *arguments: Any, **options: Any) -> Any:
+        seen.append(rows)
+        return judge(rows, *arguments, **options)
+
+    monkeypatch.setattr("sufrep.encoders._sufficient.judge", watch)
     encoder = SufficientEncoder("shop", covariates=["a", "b"], estimator=Ridge(), cv="ordered", time="day")
-    search, day = searched(encoder, X, y), X["day"].to_numpy()
-    for train, test in search.folds:
+    encoder.fit(X, y)
+    (rows,), day, learnt = seen, X["day"].to_numpy(), 0
+    for number, (train, test) in enumerate(rows.folds):
         assert day[train].max() < day[test].min()
-    tested = np.concatenate([test for _, test in search.folds])
-    # What is learnt for the training rows of a fold follows time too.
-    kind, own = COMPONENTS["target"]
-    total = np.zeros(120)
-    for number, (train, test) in enumerate(search.folds):
-        inner = kind("shop", **own, cv="ordered", time="day", remainder="drop", unseen="prior")
-        if len(set(day[train])) < 2:
-            continue
-        columns = inner.fit_transform(X.iloc[train], y[train])
-        np.testing.assert_allclose(search._encoded("target", number)[0], columns)
-        total[test] = 1.0
-    assert total.sum() > 60
-    dropped = search.try_out(())
-    assert search.mean(dropped.losses) == pytest.approx(dropped.losses[tested].mean())
-    assert not dropped.losses[np.setdiff1d(np.arange(120), tested)].any()
-    gain, error = search.gain(dropped.losses, np.zeros(120))
-    assert gain == pytest.approx(dropped.losses[tested].mean())
-    assert error == pytest.approx(dropped.losses[tested].std() / np.sqrt(len(tested)))
+        # What is learnt for the training rows of a fold follows time too.
+        kind, own = COMPONENTS["target_mean"]
+        component = kind("shop", **own, cv="ordered", time="day", remainder="drop")
+        (known, _), columns = (
+            held_out_columns(rows, number, {"it": component})["it"],
+            np.zeros((len(train), 1)),
+        )
+        for inner, outer in rows.folds[:number]:
+            fitted = kind("shop", **own, remainder="drop").fit(X.iloc[inner], y[inner])
+            columns[np.isin(train, outer)] = fitted.set_params(unseen="prior").transform(X.iloc[outer])
+            learnt += len(outer)
+        np.testing.assert_allclose(known, columns)
+    assert learnt > 120
+    tested = np.concatenate([test for _, test in rows.folds])
+    losses = [
+        (Ridge().fit(rows.features[train], y[train]).predict(rows.features[test]) - y[test]) ** 2
+        for train, test in rows.folds
+    ]
+    assert len(tested) > 60
+    assert encoder.report_["candidates"]["loss"][0] == pytest.approx(np.concatenate(losses).mean())
 
 
 def test_a_level_that_matters_is_found_in_time():
     X, y, _ = sales(22, n=150)
     X = X.fillna({"a": 0.0})
     y = y + 4.0 * (X["shop"] == "shop 1").to_numpy()
-    options = {"covariates": ["a", "b"], "estimator": Ridge(), "max_candidates": 2}
+    options = {"covariates": ["a", "b"], "estimator": Ridge(), "families": ("prediction",)}
     encoder = SufficientEncoder("shop", **options, cv="ordered", time="day").fit(X, y)
-    assert encoder.chosen_ == ("target",)
+    assert encoder.chosen_ == ("target_mean", "mixed_model", "local_effect")
 
 
 def test_chosen_components_follow_time_and_are_saved(tmp_path, choose):
-    choose("target", "means")
+    choose("target_mean", "means")
     X, y, _ = sales(24)
     encoder = SufficientEncoder("shop", cv="ordered", time="day").fit(X, y)
     assert [(part.cv, part.time) for part in encoder.encoders_.values()] == [("ordered", "day"), (5, None)]
@@ -478,7 +483,7 @@ def test_chosen_components_follow_time_and_are_saved(tmp_path, choose):
 def test_one_day_alone_tests_nothing_so_the_column_is_dropped():
     X, y, _ = sales(23)
     weights = np.where(X["day"] < 6, 1.0, 0.0)
-    encoder = SufficientEncoder("shop", estimator=Ridge(), max_candidates=2, max_rows=2, cv="ordered")
+    encoder = SufficientEncoder("shop", estimator=Ridge(), max_rows=2, cv="ordered")
     encoder.set_params(time="day").fit(X.assign(day=X["day"] // 6), y)
     assert encoder.chosen_ == ()
     with pytest.raises(errors.TimeColumnError, match="the same time"):

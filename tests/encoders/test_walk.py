@@ -115,7 +115,7 @@ def test_the_regressor_reads_its_table_once(reads):
 
 
 def test_the_chosen_components_of_the_sufficient_encoder_do_not_read_again(choose, reads):
-    choose("means", "mixed_model", "one_hot", "states")
+    choose("means", "mixed_model", "local_effect", "states")
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"shop": rng.choice(list("abcd"), 60), "x": rng.normal(size=60)})
     SufficientEncoder("shop").fit_transform(frame, rng.normal(size=60))

@@ -273,7 +273,7 @@ def test_the_choice_does_not_see_the_test_rows(method):
 @pytest.mark.parametrize("method", [*METHODS, "drop"])
 def test_what_is_fitted_does_not_see_the_test_rows(method):
     sample = drawn()
-    parameters = {"max_candidates": 2} if method == "sufficient" else {}  # all would take long
+    parameters = {"families": ("prediction",)} if method == "sufficient" else {}  # all would take long
     train, _ = methods._encode(sample, method, BOOST, parameters, sparse=False)
     again, _ = methods._encode(scrambled(sample), method, BOOST, parameters, sparse=False)
     np.testing.assert_array_equal(train, again)
@@ -299,7 +299,7 @@ def test_predictions_do_not_see_the_targets_of_the_test_rows(method):
 @pytest.mark.parametrize("method", [*TRIAL_METHODS, "oracle"])
 def test_every_method_runs_and_repeats_itself(method, monkeypatch):
     if method == "sufficient":  # all candidates would take long
-        monkeypatch.setattr(methods, "make_encoder", partial(make_encoder, max_candidates=2))
+        monkeypatch.setattr(methods, "make_encoder", partial(make_encoder, families=("prediction",)))
     sample, learner = drawn(n=200), ModelSettings("sklearn_forest", 4, 1)
     result = evaluate(sample, method, learner)
     assert bayes_error(sample) / 2 < result.mse < 3 * sample.y.var()

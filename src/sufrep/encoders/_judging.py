@@ -300,7 +300,7 @@ def _hold_out(
 def held_out_columns(
     rows: JudgedRows, number: int, components: Mapping[str, GroupEncoder]
 ) -> dict[str, tuple[Floats, Floats]]:
-    """The columns of each component: for the rows outside a fold, cross-fitted, and for the new rows in it."""
+    """The columns of each component: for rows outside a fold, cross-fitted, and for the new rows in it."""
     train, test = rows.folds[number]
     inside = replace(rows.inputs.take(train), folds=inner_folds(rows, number))
     outside = replace(rows.inputs.take(test), target=None, weights=None, times=None)

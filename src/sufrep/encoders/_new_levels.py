@@ -158,8 +158,9 @@ def _new_codes(factor: Factor, places: Codes) -> Codes:
 def known_columns(encoder: GroupEncoder, inputs: Inputs) -> tuple[list[Covariate], list[Array]]:
     """The covariates that ``fit`` saw, without the target, and their values in some rows."""
     covariates = [covariate for covariate in encoder.covariates_ if covariate.position is not None]
-    columns = inputs.columns or read_known_columns(inputs.table, inputs.layout, covariates)
-    return covariates, list(columns)
+    if inputs.columns or not covariates:
+        return covariates, list(inputs.columns)
+    return covariates, list(read_known_columns(inputs.table, inputs.layout, covariates))
 
 
 def _with_target(

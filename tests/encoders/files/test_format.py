@@ -18,12 +18,12 @@ import pytest
 from sufrep import SufficientEncoder, ToNumbers
 from sufrep._files import ColumnReading, TableReading
 from sufrep.encoders import METHODS
+from sufrep.encoders._judging import CANDIDATES, DROP, Judgement
 from sufrep.encoders._persistence import load_steps, save_steps
-from sufrep.encoders._sufficient_search import ComponentSearch, Tried
 
 HERE = Path(__file__).parent
 CLASSES = {cls.__name__: cls for cls, _ in METHODS.values()} | {"ToNumbers": ToNumbers}
-CHOSEN = ("target", "mixed_model", "local_effect", "states", "one_hot")
+CHOSEN = ("target_mean", "mixed_model", "local_effect", "states")
 READING = TableReading(
     (ColumnReading("shop", "text"), ColumnReading("size", "number"), ColumnReading("sold", "time", "UTC")),
     decimal=",",
@@ -73,15 +73,20 @@ def test_files_of_every_version_load_and_encode_as_they_did(version):
 def make() -> None:
     """Write the file of the current version, and what it encodes rows as."""
 
-    def run(search: ComponentSearch, *_: Any) -> list[Tried]:
-        n = len(search.data.y)
-        return [Tried((), np.ones(n), 0), Tried(CHOSEN, np.zeros(n), 0)]
+    def judged(_encoder: SufficientEncoder, inputs: Any, _components: Any) -> Judgement:
+        n = inputs.table.n_rows
+        losses, shuffled = (
+            {DROP: np.ones(n), "both": np.zeros(n)},
+            {("both", name): np.ones(n) for name in CHOSEN},
+        )
+        return Judgement(losses, shuffled, {DROP: 0, "both": 4}, None, [np.arange(n)])
 
     rows = rows_of()
     y = np.cos(np.arange(len(rows))) + rows["size"].to_numpy()
     numbers = ToNumbers(keep="shop").fit(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ComponentSearch, "run", run)
+        patch.setitem(CANDIDATES, "both", CHOSEN)
+        patch.setattr(SufficientEncoder, "_judge", judged)
         encoder = SufficientEncoder("shop").fit(numbers.transform(rows), y)
     encoder.reading_ = READING
     save_steps([numbers, encoder], HERE / "format_1.sufrep")
