@@ -35,6 +35,7 @@ from sufrep.encoders._inputs import (
     Layout,
     OutputColumn,
     Rows,
+    SharedScores,
     all_or_nothing,
     check_length,
     check_weights,
@@ -472,7 +473,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             covariates, columns = read_covariates(table, layout)
         target = self._read_target(y, reset=reset) if needs.uses_target else None
         parents = read_parents(table, layout)
-        return Inputs(table, layout, factors, covariates, columns, weights, target, parents=parents)
+        scores = SharedScores(columns)
+        return Inputs(
+            table, layout, factors, covariates, columns, weights, target, parents=parents, scores=scores
+        )
 
     def _read_times(self, inputs: Inputs) -> Array | None:
         """When each row happened, for encoders that use the target and so have these parameters."""
@@ -671,7 +675,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             elif (places < 0).any():
                 whole, places = add_new_levels(self, inputs, number, whole, places)
             codes = np.append(places, -1)[factor.codes]
-            rows = Rows(codes, whole.values.shape[0], inputs.columns, inputs.weights, inputs.target, training)
+            n_levels, shared = whole.values.shape[0], inputs.scores if training else None
+            rows = Rows(
+                codes, n_levels, inputs.columns, inputs.weights, inputs.target, training, shared=shared
+            )
             lookup = self._encode_rows(whole, rows)
             if folds is not None:
                 lookup = cross_fit(self, inputs, columns, rows, whole, lookup, folds)
@@ -757,7 +764,8 @@ def _counted_rows(inputs: Inputs, factor: Factor, moments: GroupMoments, place: 
     known = level_positions(moments.levels)
     found = np.fromiter((known.get(level, -1) for level in factor.levels), dtype=np.intp)
     codes = np.append(np.where(found < 0, -1, place[found]), -1)[factor.codes]
-    rows = Rows(codes, int(place.max()) + 1, inputs.columns, inputs.weights, inputs.target)
+    n_levels = int(place.max()) + 1
+    rows = Rows(codes, n_levels, inputs.columns, inputs.weights, inputs.target, shared=inputs.scores)
     return rows.take(rows.counted())
 
 

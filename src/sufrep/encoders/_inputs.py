@@ -47,6 +47,7 @@ from sufrep.errors import (
     warn,
 )
 from sufrep.representation import as_levels, level_label
+from sufrep.solvers.regressions import fit_normal_scores
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from sufrep.moments import GroupMoments
     from sufrep.representation import Representation
     from sufrep.solvers.nesting import Nesting
+    from sufrep.solvers.regressions import NormalScores
 
 Column: TypeAlias = str | int
 Group: TypeAlias = Column | tuple[Column, ...]
@@ -88,6 +90,8 @@ class Inputs:
         The columns that contain each group, from the nearest to the farthest; empty without any.
     folds : sequence of (train, test), or None
         The folds of cross-fitting, if they were decided before.
+    scores : SharedScores or None
+        Normal scores of the columns, for all encoders that are fitted to these rows.
     """
 
     table: Table
@@ -100,21 +104,46 @@ class Inputs:
     times: Array | None = None
     parents: tuple[tuple[Factor, ...], ...] = ()
     folds: Sequence[tuple[Codes, Codes]] | None = None
+    scores: SharedScores | None = None
 
     def take(self, rows: Codes) -> Inputs:
         """Return what was read of some rows; the table itself is left behind, so they cannot pass through."""
         weights, times = (None if part is None else part[rows] for part in (self.weights, self.times))
+        columns = tuple(np.asarray(column)[rows] for column in self.columns)
         return Inputs(
             ArrayTable(np.empty((len(rows), 0)), self.table.names),
             self.layout,
             tuple(factor.take(rows) for factor in self.factors),
             self.covariates,
-            tuple(np.asarray(column)[rows] for column in self.columns),
+            columns,
             weights,
             None if self.target is None else self.target.take(rows),
             times,
             tuple(tuple(factor.take(rows) for factor in above) for above in self.parents),
+            scores=SharedScores(columns),
         )
+
+
+class SharedScores:
+    """Normal scores of the covariates of all rows, computed once for the encoders and folds that use them."""
+
+    def __init__(self, columns: Sequence[Array]) -> None:
+        self._columns = columns
+        self._maps: dict[Any, NormalScores] = {}
+        self._scores: dict[int, tuple[NormalScores, Floats]] = {}
+
+    def maps(self, rows: Rows, *, ranks: bool) -> NormalScores:
+        """Return the transformations that are learnt from some of the rows."""
+        key = (ranks, None if rows.positions is None else rows.positions.tobytes())
+        if key not in self._maps:
+            self._maps[key] = fit_normal_scores(rows.columns, rows.weights, ranks=ranks)
+        return self._maps[key]
+
+    def scores(self, maps: NormalScores) -> Floats:
+        """Return the scores of all rows; (n, p)."""
+        if id(maps) not in self._scores:  # they are kept, so that no others get their id
+            self._scores[id(maps)] = maps, maps.apply(self._columns)
+        return self._scores[id(maps)][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +230,10 @@ class Rows:
     target : Target or None
     training : bool
         Whether the vectors that these rows are to be encoded with were learnt from them.
+    shared : SharedScores or None
+        Normal scores of all rows, if these are training rows.
+    positions : ndarray of int, shape (n,), or None
+        Where these rows are among all; None if they are all.
     """
 
     codes: Codes
@@ -209,6 +242,23 @@ class Rows:
     weights: Floats | None = None
     target: Target | None = None
     training: bool = False
+    shared: SharedScores | None = None
+    positions: Codes | None = None
+
+    def normal_scores(self, *, ranks: bool = True) -> NormalScores:
+        """Return the transformations of the covariates to normal scores, learnt from these rows."""
+        if self.shared is None:
+            return fit_normal_scores(self.columns, self.weights, ranks=ranks)
+        return self.shared.maps(self, ranks=ranks)
+
+    def scores(self, maps: NormalScores) -> Floats:
+        """Return the normal scores of the covariates; (n, p)."""
+        if not len(self.columns):
+            return np.empty((len(self.codes), 0))
+        if self.shared is None:
+            return maps.apply(self.columns)
+        found = self.shared.scores(maps)
+        return found if self.positions is None else found[self.positions]
 
     def counted(self) -> Codes:
         """Positions of the rows that have a level and a positive weight."""
@@ -227,6 +277,8 @@ class Rows:
             [np.asarray(column)[rows] for column in self.columns],
             None if self.weights is None else self.weights[rows],
             None if self.target is None else self.target.take(rows),
+            shared=self.shared,
+            positions=rows if self.positions is None else self.positions[rows],
         )
 
     def response(self) -> Target:

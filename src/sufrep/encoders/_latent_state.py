@@ -23,7 +23,6 @@ from sufrep.encoders._base import (
 from sufrep.errors import warn
 from sufrep.solvers.mixture import posteriors
 from sufrep.solvers.new_levels import StatesRule
-from sufrep.solvers.regressions import fit_normal_scores
 from sufrep.solvers.states import MixtureRows, best_of_starts, choose_n_states
 
 if TYPE_CHECKING:
@@ -200,9 +199,7 @@ class LatentStateEncoder(GroupEncoder):
 
     def _represent(self, sample: GroupSample) -> Vectors:
         rows = sample.rows
-        maps = fit_normal_scores(
-            rows.columns, rows.weights, ranks=self.transform_covariates == "normal_scores"
-        )
+        maps = rows.normal_scores(ranks=self.transform_covariates == "normal_scores")
         scores = self._mixture_rows(maps, rows)
         n_states, held_out = self._choose(scores)
         mixture = self._fit_mixture(scores, n_states)
@@ -242,13 +239,13 @@ class LatentStateEncoder(GroupEncoder):
         if self.output == "states":
             return lookup
         shares = np.asarray(lookup.values)[lookup.positions]
-        scores = vectors.details["normal_scores_"].apply(rows.columns)
+        scores = rows.scores(vectors.details["normal_scores_"])
         posterior = posteriors(vectors.details["mixtures_"], scores, shares)
         return Lookup(posterior if self.output == "posterior" else np.hstack([shares, posterior]))
 
     def _mixture_rows(self, maps: NormalScores, rows: Rows) -> MixtureRows:
         """The rows as the mixture is fitted to them."""
-        scores, target, n_classes = maps.apply(rows.columns), None, 0
+        scores, target, n_classes = rows.scores(maps), None, 0
         if self.use_target:
             target = rows.response().values()
             if self.target_type_ != "continuous":

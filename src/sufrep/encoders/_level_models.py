@@ -33,7 +33,6 @@ from sufrep.solvers.regressions import (
     NormalScores,
     coefficient_errors,
     fit_curve,
-    fit_normal_scores,
     group_grams,
     shrink_coefficients,
 )
@@ -186,7 +185,7 @@ class RandomInterceptEncoder(GroupEncoder):
 
     def _residuals(self, rows: Rows, target: Target) -> list[Floats]:
         """What the covariates leave of each column of the target."""
-        scores = _scores(fit_normal_scores(rows.columns, rows.weights), rows)
+        scores = rows.scores(rows.normal_scores())
         return [
             np.asarray(column - fit_curve(scores, column, rows.weights).predict(scores))
             for column in target.output_columns()
@@ -298,7 +297,7 @@ class MixedModelEncoder(GroupEncoder):
 
     def _represent(self, sample: GroupSample) -> Vectors:
         rows = sample.rows
-        maps = fit_normal_scores(rows.columns, rows.weights)
+        maps = rows.normal_scores()
         suffixes = [
             suffix
             for label in rows.response().suffixes
@@ -455,7 +454,7 @@ class LocalEffectEncoder(GroupEncoder):
 
     def _represent(self, sample: GroupSample) -> Vectors:
         rows = sample.rows
-        maps = fit_normal_scores(rows.columns, rows.weights)
+        maps = rows.normal_scores()
         found, means = self._fit_effects(maps, rows)
         labels = rows.response().suffixes
         kinds = {"effect": [_EFFECT], "fit": [_FIT], "both": [_EFFECT, _FIT]}[self.output]
@@ -479,7 +478,7 @@ class LocalEffectEncoder(GroupEncoder):
 
     def _fit_effects(self, maps: NormalScores, rows: Rows) -> tuple[list[LocalEffects], Floats]:
         """The effects of each class that is predicted, and the mean effect of each level in columns."""
-        scores = _scores(maps, rows)
+        scores = rows.scores(maps)
         found = [
             fit_local_effects(
                 scores,
@@ -497,7 +496,7 @@ class LocalEffectEncoder(GroupEncoder):
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """The effects of each row's level at the row's covariates."""
         found: Sequence[LocalEffects] = vectors.details["effects_"]
-        scores, columns = _scores(vectors.details["normal_scores_"], rows), []
+        scores, columns = rows.scores(vectors.details["normal_scores_"]), []
         for effects in found:
             effect = effects.effects(scores, rows.codes)
             if self.output != "fit":
@@ -538,14 +537,9 @@ def _intercept_rule(
     return LinearRule(found.prior.center, outputs, place, offset, prior=found.prior, tiers=found.tiers)
 
 
-def _scores(maps: NormalScores, rows: Rows) -> Floats:
-    """Normal scores of the covariates; (n, p)."""
-    return maps.apply(rows.columns).reshape(len(rows.codes), len(rows.columns))
-
-
 def _with_ones(maps: NormalScores, rows: Rows) -> Floats:
     """Normal scores behind a column of ones; (n, p + 1)."""
-    return np.column_stack([np.ones(len(rows.codes)), _scores(maps, rows)])
+    return np.column_stack([np.ones(len(rows.codes)), rows.scores(maps)])
 
 
 def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats, Floats]:

@@ -45,7 +45,7 @@ def own_inputs(encoder: GroupEncoder, inputs: Inputs) -> Inputs:
         layout = replace(layout, kept=())
     target = inputs.target if needs.uses_target else None
     if needs.covariates == "unused" or (encoder.covariates is not None and not len(encoder.covariates)):
-        return replace(inputs, layout=layout, covariates=(), columns=(), target=target)
+        return replace(inputs, layout=layout, covariates=(), columns=(), target=target, scores=None)
     return replace(inputs, layout=layout, target=target)
 
 
