@@ -314,7 +314,9 @@ class MixedModelEncoder(GroupEncoder):
         details = {
             "normal_scores_": maps,
             "new_levels_": _intercept_rule(rows, residuals, center),
-            "standard_errors_": np.hstack([coefficient_errors(arranged, model.variances) for model in models]),
+            "standard_errors_": np.hstack(
+                [coefficient_errors(arranged, model.variances) for model in models]
+            ),
         }
         values = np.hstack([model.coefficients for model in models])
         return Vectors(values, suffixes, details, prior=center, outputs=outputs)

@@ -1,17 +1,19 @@
 """A linear mixed model: a regression of each level, whose coefficients vary around common ones.
 
-y = zᵀb_g + e with z = (1, scores), b_g ~ N(m, diag τ) and e ~ N(0, σ²). `fit_mixed_model` estimates τ and σ² by
-Fisher scoring on some of the levels, then m and b_g by one pass over all of them. `arrange_levels` and
+y = zᵀb_g + e with z = (1, scores), b_g ~ N(m, diag τ) and e ~ N(0, σ²). `fit_mixed_model` estimates τ and σ²
+by Fisher scoring on some of the levels, then m and b_g by one pass over all of them. `arrange_levels` and
 `fit_arranged` are its two steps, for several targets on the same rows.
 
-A level's part in the likelihood is that of N(Zm, σ²K) with K = I + Zρ Zᵀ and ρ = diag τ / σ². Everything follows
-from its matrix P = ZᵀK⁻¹Z and vector ZᵀK⁻¹(y − Zm). Levels with fewer rows than coefficients are stacked by size
-and K is inverted; for all others K⁻¹ = I − Z (G + ρ⁻¹)⁻¹ Zᵀ, which needs the Gram matrix G = ZᵀZ only.
+The rows of a level have the distribution N(Zm, σ²K) with K = I + Zρ Zᵀ and ρ = diag τ / σ². All that is
+needed follows from the matrix P = ZᵀK⁻¹Z and the vector ZᵀK⁻¹(y − Zm). Levels with fewer rows than
+coefficients are stacked by size, and K is inverted. For all others K⁻¹ = I − Z (G + ρ⁻¹)⁻¹ Zᵀ, which needs the
+Gram matrix G = ZᵀZ only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -43,7 +45,7 @@ _BLOCK = 2**19  # numbers in the matrices of the levels that are worked on at a 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variances:
-    """What the levels share apart from m. Ratios and roots, because squares of extreme targets would overflow.
+    """τ and σ², which all levels share, as ratios and roots: squares of extreme targets would overflow.
 
     Attributes
     ----------
@@ -183,20 +185,17 @@ class ArrangedLevels:
         q = self.rows.shape[1]
         y = np.zeros(len(self.rows)) if y is None else y
         most = max(1, _BLOCK // q**2)
-        edges = np.flatnonzero(np.diff(self.sizes[: self.n_small], prepend=0, append=q))
-        for first, end in zip(edges[:-1], edges[1:], strict=True):
+        ends = self.starts + self.sizes
+        # Levels of one size come one after the other, so that their rows are a stack without being copied.
+        for first, end in pairwise(np.flatnonzero(np.diff(self.sizes[: self.n_small], prepend=0, append=q))):
             size = int(self.sizes[first])
             for part in blocks(int(end), most, int(first)):
-                rows = slice(int(self.starts[part.start]), int(self.starts[part.start]) + size * (part.stop - part.start))
-                yield _SmallLevels(
-                    part,
-                    self.rows[rows].reshape(-1, size, q),
-                    y[rows].reshape(-1, size),
-                    float(self.weight[part].sum()) - (rows.stop - rows.start),
-                )
+                inside = slice(self.starts[part.start], ends[part.stop - 1])
+                target = y[inside].reshape(-1, size)
+                excess = float(self.weight[part].sum()) - target.size
+                yield _SmallLevels(part, self.rows[inside].reshape(-1, size, q), target, excess)
         for part in blocks(len(self.levels), most, self.n_small):
-            starts, ends = self.starts[part], self.starts[part] + self.sizes[part]
-            own = [slice(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+            own = [slice(*edges) for edges in zip(self.starts[part], ends[part], strict=True)]
             cross = np.array([y[rows] @ self.rows[rows] for rows in own])
             square = np.array([y[rows] @ y[rows] for rows in own])
             grams = self.grams[part.start - self.n_small : part.stop - self.n_small]
@@ -226,7 +225,7 @@ def arrange_levels(
         for gram, start, size in zip(grams, starts[large].tolist(), sizes[large].tolist(), strict=True):
             own = rows[start : start + size]
             np.matmul(own.T, own, out=gram)
-    weight = sizes.astype(np.float64) if weights is None else np.bincount(codes, weights, n_levels)[levels]
+    weight = np.bincount(codes, weights, n_levels)[levels].astype(np.float64)
     return ArrangedLevels(order, rows, root, levels, starts, sizes, weight, grams, n_levels)
 
 
@@ -239,8 +238,8 @@ def fit_arranged(
     seed: int = 0,
 ) -> MixedModel:
     """Fit a mixed model to rows that have been arranged; ``y`` in the order that they had before."""
-    # In units of a power of two, and from the mean: sums of squares of extreme numbers, or far from zero, lose
-    # every digit (test_a_target_far_from_zero_keeps_its_digits).
+    # In units of a power of two, and from the mean: sums of squares of extreme numbers, or far from zero,
+    # lose every digit (test_a_target_far_from_zero_keeps_its_digits).
     power = np.frexp(np.abs(y).max(initial=0.0))[1]
     y = np.ldexp(y, -power)
     weights = np.ones(len(y))
@@ -271,20 +270,20 @@ def fit_arranged(
 def coefficient_errors(arranged: ArrangedLevels, variances: Variances) -> Floats:
     """Standard errors of the coefficients of every level, given the variances; (n_levels, q).
 
-    The error of the prediction of b_g has the covariance S + (S/τ) Var(m̂) (S/τ)ᵀ with the covariance of b_g given
-    m and y, S = τ − τPτ/σ² (Henderson 1975). The second part is all that is left where levels share a
-    coefficient, and a level without rows has S = τ.
+    The error of the prediction of b_g has the covariance S + (S/τ) Var(m̂) (S/τ)ᵀ with the covariance of b_g
+    given m and y, S = τ − τPτ/σ² (Henderson 1975). The second part is all that is left where levels share a
+    coefficient. A level without rows has S = τ.
     """
     ratio, n_levels = variances.ratio, arranged.n_levels
     with one_thread(blas_only=True):
-        total = _ridge(len(ratio))
+        total = _ridge(ratio)
         for part in arranged.parts():
             total += part.total(ratio, part.inverse(ratio))[0]
         root = np.linalg.inv(np.linalg.cholesky(total)).T  # root rootᵀ is the inverse of the total
         variance = np.tile(ratio + (root**2).sum(axis=1), (n_levels, 1))
         for part in arranged.parts():
             own = part.precisions(ratio, part.inverse(ratio))
-            towards = root - ratio[:, None] * (own @ root)
+            towards = root - ratio[:, None] * (own.reshape(-1, len(root)) @ root).reshape(own.shape)
             known = ratio**2 * np.diagonal(own, axis1=1, axis2=2)
             variance[arranged.levels[part.place]] = ratio - known + (towards**2).sum(axis=2)
     return np.asarray(variances.deviation * np.sqrt(np.maximum(variance, 0.0)))
@@ -318,16 +317,16 @@ def _estimate_variances(arranged: ArrangedLevels, y: Floats) -> tuple[Floats, fl
 
 
 def _scoring_equations(parts: list[_Part], spread: Floats, noise: float) -> tuple[Floats, Floats]:
-    """The linear equations of one step of scoring: those whose solution are the next τ and σ².
+    """The linear equations of one step of scoring, whose solution θ are the next τ and σ².
 
-    With the covariance V = σ²K of a level and the derivatives D_j = z_j z_jᵀ and D_q = I of it, they are Σ_k
-    tr(V⁻¹D_j V⁻¹D_k) θ_k = rᵀV⁻¹D_j V⁻¹r, summed over the levels, with the residuals r = y − Zm. The left side
-    is twice the expected information, (q + 1, q + 1); the difference of the sides at the present θ twice the
-    derivative of the log-likelihood.
+    A level's covariance V = σ²K has the derivatives D_j = z_j z_jᵀ by τ_j and D_q = I by σ². The equations
+    are Σ_k tr(V⁻¹D_j V⁻¹D_k) θ_k = rᵀV⁻¹D_j V⁻¹r, summed over the levels, with the residuals r = y − Zm. The
+    matrix on the left, (q + 1, q + 1), is twice the expected information. At the present θ, the right side
+    minus the left is twice the derivative of the log-likelihood.
     """
     q, ratio = len(spread), spread / noise
     information, right = np.zeros((q + 1, q + 1)), np.zeros(q + 1)
-    total, cross = _ridge(q), np.zeros(q)
+    total, cross = _ridge(ratio), np.zeros(q)
     inverses = []
     for part in parts:
         inverse = part.inverse(ratio)
@@ -335,7 +334,7 @@ def _scoring_equations(parts: list[_Part], spread: Floats, noise: float) -> tupl
         total += some[0]
         cross += some[1]
         inverses.append(inverse)
-    center = np.linalg.solve(total, cross)
+    center = np.asarray(np.linalg.solve(total, cross), dtype=np.float64)
     for part, inverse in zip(parts, inverses, strict=True):
         pulls, square = part.residuals(ratio, inverse, center)
         right[:q] += (pulls**2).sum(axis=0)
@@ -358,23 +357,24 @@ def _predict_coefficients(arranged: ArrangedLevels, y: Floats, ratio: Floats) ->
     """Predictions of b_g and the estimate of m, given τ / σ²; (n_levels, q) and (q,)."""
     parts = list(arranged.parts(y))
     inverses = []
-    total, cross = _ridge(len(ratio)), np.zeros(len(ratio))
+    total, cross = _ridge(ratio), np.zeros(len(ratio))
     for part in parts:
         inverse = part.inverse(ratio)
         some = part.total(ratio, inverse)
         total += some[0]
         cross += some[1]
         inverses.append(inverse)
-    center = np.linalg.solve(total, cross)
+    center = np.asarray(np.linalg.solve(total, cross), dtype=np.float64)
     coefficients = np.tile(center, (arranged.n_levels, 1))
     for part, inverse in zip(parts, inverses, strict=True):
         pulls, _ = part.residuals(ratio, inverse, center)
         coefficients[arranged.levels[part.place]] += ratio * pulls
-    return coefficients, np.asarray(center)
+    return coefficients, center
 
 
-def _ridge(q: int) -> Floats:
-    return np.diag(np.append(_INTERCEPT_RIDGE, np.full(q - 1, _RIDGE)))
+def _ridge(ratio: Floats) -> Floats:
+    """The penalty on m: rows of new levels, one for each coefficient, in which the target is 0; (q, q)."""
+    return np.diag(np.append(_INTERCEPT_RIDGE, np.full(len(ratio) - 1, _RIDGE)) / (1 + ratio))
 
 
 # Some levels at a time
@@ -383,7 +383,9 @@ def _ridge(q: int) -> Floats:
 class _Part(Protocol):
     """Some levels, with Z and y in units of σ: V = K = I + Zρ Zᵀ."""
 
-    place: slice
+    @property
+    def place(self) -> slice:
+        """Positions of the levels in the arrangement."""
 
     def inverse(self, ratio: Floats, /) -> Floats:
         """What is inverted for every level, given τ / σ²; the other methods need it."""
@@ -426,7 +428,7 @@ class _SmallLevels:
         own = self.rows if len(active) == len(ratio) else self.rows[:, :, active]
         covariance = (own * ratio[active]) @ own.transpose(0, 2, 1)
         covariance += np.eye(own.shape[1])
-        return np.linalg.inv(covariance) if len(active) else covariance
+        return np.asarray(np.linalg.inv(covariance), dtype=np.float64) if len(active) else covariance
 
     def precisions(self, _ratio: Floats, inverse: Floats, /) -> Floats:
         return np.asarray(self.rows.transpose(0, 2, 1) @ (inverse @ self.rows))
@@ -453,9 +455,9 @@ class _SmallLevels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LargeLevels:
-    """Levels with at least as many rows as coefficients, by sums over their rows; S = (G + ρ⁻¹)⁻¹ is computed.
+    """Levels with at least as many rows as coefficients, by sums over their rows; (G + ρ⁻¹)⁻¹ is computed.
 
-    Where τ is zero, S is zero too and is left out.
+    Where τ is zero, the inverse is zero too, and is left out.
 
     Attributes
     ----------
@@ -474,8 +476,8 @@ class _LargeLevels:
 
     def inverse(self, ratio: Floats, /) -> Floats:
         active = np.flatnonzero(ratio)
-        own = self._among(active)
-        return np.linalg.inv(own + np.diag(1 / ratio[active]))
+        own = self._towards(active)[:, :, active] if len(active) < len(ratio) else self.grams
+        return np.asarray(np.linalg.inv(own + np.diag(1 / ratio[active])), dtype=np.float64)
 
     def precisions(self, ratio: Floats, inverse: Floats, /) -> Floats:
         some = self._towards(np.flatnonzero(ratio))
@@ -516,7 +518,3 @@ class _LargeLevels:
     def _towards(self, active: Codes) -> Floats:
         """The rows of the Gram matrices that belong to τ > 0; (n_part, n_active, q)."""
         return self.grams if len(active) == self.grams.shape[1] else self.grams[:, active]
-
-    def _among(self, active: Codes) -> Floats:
-        """The rows and columns that do; (n_part, n_active, n_active)."""
-        return self._towards(active)[:, :, active] if len(active) < self.grams.shape[1] else self.grams
