@@ -14,6 +14,8 @@ from sklearn.model_selection import KFold
 
 from sufrep import LocalEffectEncoder, MeansEncoder, MixedModelEncoder, RandomInterceptEncoder, errors
 from sufrep.solvers.local_effects import fit_local_effects
+from sufrep.solvers.mixed_model import arrange_levels, coefficient_errors, fit_mixed_model
+from sufrep.solvers.regressions import NormalScores
 
 # Every example fits several encoders.
 few = settings(max_examples=settings.default.max_examples // 5)
@@ -284,57 +286,19 @@ def scores_of(encoder: MixedModelEncoder, X: pd.DataFrame) -> np.ndarray:
     return np.column_stack([np.ones(len(X)), encoder.normal_scores_["shop"].apply(columns)])
 
 
-def naive_em(
-    Z: np.ndarray, level: list[Any], y: np.ndarray, weights: np.ndarray, n_rounds: int, absent: Any = ()
-) -> tuple[dict[Any, np.ndarray], np.ndarray]:
-    """Coefficients of each level, and of all, by rounds of EM with a loop over the levels.
-
-    β_g ~ N(m, diag τ), y ~ N(zᵀβ_g, σ²). Every level has as many rows as coefficients, so that its own
-    regression b_g ~ N(m, V_g), V_g = σ²(Z_gᵀZ_g)⁻¹ + diag τ, is defined; levels that are absent have none.
-    """
-    names = sorted(set(level))
-    rows = {name: np.array([other == name for other in level]) for name in names}
-    gram = {g: (Z[inside] * weights[inside, None]).T @ Z[inside] for g, inside in rows.items()}
-    own = {
-        g: np.linalg.inv(gram[g]) @ (Z[inside].T @ (weights[inside] * y[inside]))
-        for g, inside in rows.items()
-    }
-    first = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
-    noise, spread = first, np.full(Z.shape[1], first)
-    means, center = {}, np.zeros(Z.shape[1])
-    for _ in range(n_rounds):
-        certainty = {g: np.linalg.inv(noise * np.linalg.inv(gram[g]) + np.diag(spread)) for g in names}
-        total = sum(certainty.values())
-        center = np.linalg.inv(total) @ sum(certainty[g] @ own[g] for g in names)
-        covariance = {g: np.linalg.inv(gram[g] / noise + np.diag(1 / spread)) for g in names}
-        means = {g: covariance[g] @ (gram[g] @ own[g] / noise + center / spread) for g in names}
-        before = spread
-        squares = [(means[g] - center) ** 2 + np.diag(covariance[g]) for g in names]
-        spread = np.mean([*squares, *(before for _ in absent)], axis=0)
-        spread = np.maximum(spread, 1e-9 * spread.max())
-        residual = 0.0
-        for g, inside in rows.items():
-            residual += (weights[inside] * (y[inside] - Z[inside] @ means[g]) ** 2).sum()
-            residual += np.trace(gram[g] @ covariance[g])
-        noise = (residual + first) / (weights.sum() + 1)
-        if (np.abs(spread - before) < 0.01 * before).all():
-            break
-    return means, center
-
-
-@pytest.mark.parametrize("n_rounds", [1, 3, 20])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_regressions_are_those_of_a_naive_em(seed, weighted, n_rounds, monkeypatch):
-    # Not by the name of the module: pytest imports modules with doctests a second time.
-    monkeypatch.setattr("sufrep.encoders._level_models._ROUNDS", n_rounds)
+def test_regressions_are_those_of_the_solver(seed, weighted):
     X, y, weights = sloped_shops(seed)
-    encoder = MixedModelEncoder("shop").fit(X, y, sample_weight=weights if weighted else None)
-    own = weights if weighted else np.ones(len(y))
-    expected, center = naive_em(scores_of(encoder, X), X["shop"].tolist(), y, own, n_rounds)
-    table = encoder.representations_["shop"]
-    np.testing.assert_allclose(table.values, [expected[g] for g in table.levels], rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(table.prior, center, rtol=1e-6, atol=1e-6)
+    own = weights if weighted else None
+    encoder = MixedModelEncoder("shop").fit(X, y, sample_weight=own)
+    table, scores = encoder.representations_["shop"], scores_of(encoder, X)[:, 1:]
+    codes = table.positions(X["shop"].tolist())
+    expected = fit_mixed_model(scores, codes, y, 5, own)
+    np.testing.assert_allclose(table.values, expected.coefficients, rtol=1e-9)
+    np.testing.assert_allclose(table.prior, expected.center, rtol=1e-9)
+    errors = coefficient_errors(arrange_levels(scores, codes, 5, own), expected.variances)
+    np.testing.assert_allclose(encoder.standard_errors_["shop"], errors, rtol=1e-9)
 
 
 def test_a_row_gets_the_prediction_that_is_learnt_outside_its_fold():
@@ -343,13 +307,38 @@ def test_a_row_gets_the_prediction_that_is_learnt_outside_its_fold():
     folds = list(KFold(4).split(X))
     encoder = MixedModelEncoder("shop", remainder="drop", cv=folds)
     found = encoder.fit_transform(X, y, sample_weight=weights).ravel()
-    Z = scores_of(encoder, X)
+    Z, codes = scores_of(encoder, X), encoder.representations_["shop"].positions(X["shop"].tolist())
     for train, test in folds:
-        level = X["shop"].iloc[train].tolist()
-        absent = set(X["shop"]) - set(level)
-        expected, center = naive_em(Z[train], level, y[train], weights[train], 20, absent)
-        for i in test:
-            assert found[i] == pytest.approx(Z[i] @ expected.get(X["shop"][i], center), abs=1e-6)
+        outside = fit_mixed_model(Z[train, 1:], codes[train], y[train], 6, weights[train])
+        expected = (Z[test] * outside.coefficients[codes[test]]).sum(axis=1)
+        np.testing.assert_allclose(found[test], expected, rtol=1e-9)
+
+
+def test_normal_scores_are_computed_once_for_all_folds(monkeypatch):
+    X, y, _ = sloped_shops(4)
+    applied = []
+    apply = NormalScores.apply
+
+    def counted(self: NormalScores, columns: Any) -> np.ndarray:
+        applied.append(len(columns[0]))
+        return apply(self, columns)
+
+    monkeypatch.setattr(NormalScores, "apply", counted)
+    MixedModelEncoder("shop", cv=4).fit_transform(X, y)
+    assert applied == [60]  # to fit and to encode all rows
+
+
+def test_the_seed_chooses_the_levels_that_variances_are_estimated_from():
+    rng = np.random.default_rng(14)
+    code = np.arange(4400) % 1100
+    X = pd.DataFrame({"x": rng.normal(size=4400), "shop": code})
+    y = rng.normal(size=1100)[code] + rng.normal(size=4400)
+    tables = [
+        MixedModelEncoder("shop", random_state=seed).fit(X, y).representations_["shop"].values
+        for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(tables[0], tables[1])
+    assert 0 < np.abs(tables[0] - tables[2]).max() < 0.2
 
 
 def test_known_intercepts_and_slopes_are_found():
@@ -400,8 +389,9 @@ def test_without_covariates_levels_have_intercepts_only():
     np.testing.assert_array_equal(alone.fit_transform(X[["shop"]], y, sample_weight=weights), found)
     assert empty.representations_["shop"].columns == ("shop_intercept",)
     assert empty.get_feature_names_out().tolist() == ["shop_fit"]
-    expected, _ = naive_em(np.ones((len(X), 1)), X["shop"].tolist(), y, weights, 20)
-    np.testing.assert_allclose(empty.transform(X).ravel(), [expected[g].item() for g in X["shop"]], rtol=1e-6)
+    codes = empty.representations_["shop"].positions(X["shop"].tolist())
+    expected = fit_mixed_model(np.empty((len(X), 0)), codes, y, 5, weights).coefficients[codes]
+    np.testing.assert_allclose(empty.transform(X), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("value", [7.0, np.nan])

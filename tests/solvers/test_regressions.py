@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy.stats import kstest, norm, rankdata
 from sklearn.linear_model import Ridge
 
@@ -17,7 +16,6 @@ from sufrep.solvers.regressions import (
     _prior_mean,
     fit_curve,
     fit_normal_scores,
-    group_grams,
     hinge_basis,
     shrink_coefficients,
 )
@@ -120,6 +118,11 @@ def test_without_covariates_a_curve_is_the_mean():
 # Coefficients that differ by group
 
 
+def group_grams(columns: np.ndarray, codes: np.ndarray, n_groups: int) -> np.ndarray:
+    """Sums of squares and products of the columns within each group."""
+    return np.array([columns[codes == k].T @ columns[codes == k] for k in range(n_groups)])
+
+
 def draw(
     spread: Any, *, n_groups: int = 40, n: int = 30, noise: Any = 1.0, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -140,24 +143,13 @@ def shrink(grams: np.ndarray, n_rounds: int = 50, **options: Any) -> GroupCoeffi
     mean = total[0, -1] / total[0, 0]
     variance = float(total[-1, -1] / total[0, 0] - mean**2)
     start = {"center": np.append(mean, np.zeros(len(total) - 2)), "noise": np.full(len(grams), variance)}
-    defaults = {"variance": variance, "noise_weight": 1.0, "common_noise": True, "n_rounds": n_rounds}
+    defaults = {"variance": variance, "noise_weight": 1.0, "n_rounds": n_rounds}
     return shrink_coefficients(grams, **{**start, **defaults, **options})
 
 
 def least_squares(grams: np.ndarray) -> np.ndarray:
     """A separate regression for each group."""
     return np.array([np.linalg.solve(gram[:-1, :-1], gram[:-1, -1]) for gram in grams])
-
-
-@given(data=st.data(), n=st.integers(0, 12), q=st.integers(1, 3), weighted=st.booleans())
-def test_grams_equal_those_of_a_loop_over_the_rows(data, n, q, weighted):
-    columns = data.draw(hnp.arrays(float, (n, q), elements=st.floats(-100, 100)))
-    codes = data.draw(hnp.arrays(int, n, elements=st.integers(0, 3)))
-    weights = data.draw(hnp.arrays(float, n, elements=st.floats(0, 5))) if weighted else None
-    expected = np.zeros((4, q, q))
-    for i in range(n):
-        expected[codes[i]] += (1.0 if weights is None else weights[i]) * np.outer(columns[i], columns[i])
-    np.testing.assert_allclose(group_grams(columns, codes, 4, weights), expected, atol=1e-9)
 
 
 def test_one_round_of_em_follows_the_formulas():
@@ -168,7 +160,6 @@ def test_one_round_of_em_follows_the_formulas():
         noise=np.full(6, 2.0),
         variance=3.0,
         noise_weight=4.0,
-        common_noise=False,
         n_rounds=1,
     )
     parts = [(gram[:2, :2], gram[:2, 2], gram[2, 2]) for gram in grams]
@@ -227,7 +218,7 @@ def test_groups_share_a_coefficient_in_which_they_do_not_differ():
 
 def test_groups_that_differ_much_keep_their_own_coefficients():
     grams, true = draw([100.0, 400.0], n=50)
-    found = shrink(grams)
+    found = shrink(grams, noise_weight=0.01)
     np.testing.assert_allclose(found.means, least_squares(grams), atol=0.02)
     np.testing.assert_allclose(found.means, true, atol=0.7)
 
@@ -235,9 +226,9 @@ def test_groups_that_differ_much_keep_their_own_coefficients():
 def test_prior_variances_and_noise_are_recovered():
     spread = np.array([4.0, 1.0, 0.25])
     grams, true = draw(spread, n_groups=400, n=20, noise=2.0)
-    found = shrink(grams)
+    found = shrink(grams, noise_weight=0.01)
     np.testing.assert_allclose(found.spread, spread, rtol=0.25)
-    np.testing.assert_allclose(found.noise, 2.0, rtol=0.05)
+    np.testing.assert_allclose(found.noise.mean(), 2.0, rtol=0.05)
     np.testing.assert_allclose(found.center, true.mean(axis=0), atol=0.05)
     errors = [((some - true) ** 2).mean() for some in (found.means, least_squares(grams))]
     assert errors[0] < 0.9 * errors[1]
@@ -246,13 +237,10 @@ def test_prior_variances_and_noise_are_recovered():
 def test_the_noise_may_differ_by_group():
     noise = np.array([0.1, 9.0] * 10)
     grams, _ = draw([1.0, 1.0], n_groups=20, n=200, noise=noise)
-    found = shrink(grams, common_noise=False, noise_weight=0.01)
+    found = shrink(grams, noise_weight=0.01)
     np.testing.assert_allclose(found.noise, noise, rtol=0.35)
-    heavy = shrink(grams, common_noise=False, noise_weight=1e6, variance=5.0)
+    heavy = shrink(grams, noise_weight=1e6, variance=5.0)
     np.testing.assert_allclose(heavy.noise, 5.0, rtol=0.01)
-    common = shrink(grams)
-    assert np.ptp(common.noise) == 0
-    assert common.noise[0] == pytest.approx(noise.mean(), rel=0.1)
 
 
 def test_small_groups_are_shrunk_more():
@@ -271,7 +259,7 @@ def test_small_groups_are_shrunk_more():
 def test_a_group_without_rows_gets_the_prior_mean():
     grams, _ = draw([1.0, 1.0])
     grams[[3, 7]] = 0.0
-    found = shrink(grams, common_noise=False)
+    found = shrink(grams)
     np.testing.assert_allclose(found.means[[3, 7]], np.tile(found.center, (2, 1)), rtol=1e-9)
     assert np.isfinite(found.means).all()
     assert np.abs(found.means[0] - found.center).max() > 0.1
@@ -285,7 +273,6 @@ def test_without_any_rows_the_initial_values_are_kept():
         noise=np.ones(3),
         variance=1.0,
         noise_weight=1.0,
-        common_noise=True,
         n_rounds=10,
     )
     np.testing.assert_allclose(found.means, np.tile(first, (3, 1)))

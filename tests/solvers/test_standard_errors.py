@@ -13,7 +13,6 @@ from sufrep.solvers import standard_errors as module
 from sufrep.solvers.experts import ClassExperts, LinearExperts
 from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.new_levels import LinearRule, NewLevels, discriminant_rule
-from sufrep.solvers.regressions import GroupCoefficients, coefficient_errors, group_grams
 from sufrep.solvers.shrinkage import PriorErrors, estimate_means_prior, overall_scale, prior_errors
 from sufrep.solvers.standard_errors import (
     SharesErrors,
@@ -265,21 +264,3 @@ def test_a_target_that_shows_the_states_makes_their_shares_more_certain():
     with_classes = standard_errors(shares_errors(mixture_of(1.0, experts=classes), weight, 1.0), 3, 3)
     assert (with_classes < alone).all()
     assert (with_classes > shown).all()
-
-
-def test_coefficients_have_the_prediction_errors_of_hendersons_equations():
-    rng = np.random.default_rng(0)
-    group = np.repeat(np.arange(5), [1, 2, 4, 8, 16])
-    z = np.column_stack([np.ones(len(group)), rng.normal(size=(len(group), 2))])
-    spread, noise = np.array([0.5, 2.0, 1e-6]), 0.7
-    found = GroupCoefficients(np.zeros((5, 3)), np.zeros(3), spread, np.full(5, noise))
-    grams = group_grams(np.column_stack([z, rng.normal(size=len(group))]), group, 5)
-    # Fixed effects first, then the deviations of all groups.
-    design = np.hstack([z, *(z * (group == k)[:, None] for k in range(5))])
-    penalty = np.concatenate([np.zeros(3), np.tile(1 / spread, 5)])
-    inverse = np.linalg.inv(design.T @ design / noise + np.diag(penalty))
-    for k in range(5):
-        pick = np.zeros((3, 18))
-        pick[:, :3] = pick[:, 3 + 3 * k : 6 + 3 * k] = np.eye(3)
-        expected = np.sqrt(np.diag(pick @ inverse @ pick.T))
-        np.testing.assert_allclose(coefficient_errors(grams, found)[k], expected, rtol=1e-6)

@@ -27,15 +27,16 @@ from sufrep.encoders._base import (
 from sufrep.errors import MagnitudeError
 from sufrep.moments import GroupMoments
 from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
+from sufrep.solvers.mixed_model import (
+    ArrangedLevels,
+    MixedModel,
+    arrange_levels,
+    coefficient_errors,
+    fit_arranged,
+)
 from sufrep.solvers.nesting import Nesting, shrink_nested, shrink_towards_parents
 from sufrep.solvers.new_levels import LinearRule
-from sufrep.solvers.regressions import (
-    NormalScores,
-    coefficient_errors,
-    fit_curve,
-    group_grams,
-    shrink_coefficients,
-)
+from sufrep.solvers.regressions import NormalScores, fit_curve
 from sufrep.solvers.shrinkage import shrink_each
 from sufrep.solvers.standard_errors import separate_errors
 
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
     from sufrep.encoders._inputs import Column, GroupSample, Parents, Rows
     from sufrep.encoders._target import Target
 
-_ROUNDS = 20
-# A spread that is this small compared with the size of the values is rounding error.
-_ROUNDING = 1e-12
 _EFFECT, _FIT = "local_effect", "local_fit"
 
 
@@ -185,6 +183,7 @@ class RandomInterceptEncoder(GroupEncoder):
 
     def _residuals(self, rows: Rows, target: Target) -> list[Floats]:
         """What the covariates leave of each column of the target."""
+        rows = replace(rows, shared=None)  # no other fold has the scores of this one
         scores = rows.scores(rows.normal_scores())
         return [
             np.asarray(column - fit_curve(scores, column, rows.weights).predict(scores))
@@ -307,15 +306,20 @@ class MixedModelEncoder(GroupEncoder):
             )
         ]
         outputs = [Suffix(f"fit{label}") for label in rows.response().suffixes]
-        scores = _with_ones(maps, rows)
-        values, center, errors = _fit_regressions(scores, rows)
-        common = np.einsum("nj,tj->tn", scores, center.reshape(-1, scores.shape[1]))
-        residuals = [y - fit for y, fit in zip(rows.response().output_columns(), common, strict=True)]
+        scores, targets = rows.scores(maps), rows.response().output_columns()
+        arranged, models = self._fit_models(scores, rows)
+        center = np.concatenate([model.center for model in models])
+        residuals = [
+            y - model.center[0] - scores @ model.center[1:] for y, model in zip(targets, models, strict=True)
+        ]
         details = {
             "normal_scores_": maps,
             "new_levels_": _intercept_rule(rows, residuals, center),
-            "standard_errors_": errors,
+            "standard_errors_": np.hstack(
+                [coefficient_errors(arranged, model.variances) for model in models]
+            ),
         }
+        values = np.hstack([model.coefficients for model in models])
         return Vectors(values, suffixes, details, prior=center, outputs=outputs)
 
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
@@ -323,15 +327,24 @@ class MixedModelEncoder(GroupEncoder):
         if sample.is_empty:
             return super()._represent_fold(sample, whole)
         rows = sample.rows
-        values, center, _ = _fit_regressions(_with_ones(whole.details["normal_scores_"], rows), rows)
+        _, models = self._fit_models(rows.scores(whole.details["normal_scores_"]), rows)
+        values = np.hstack([model.coefficients for model in models])
+        center = np.concatenate([model.center for model in models])
         return Vectors(values, details=whole.details, prior=center)
+
+    def _fit_models(self, scores: Floats, rows: Rows) -> tuple[ArrangedLevels, list[MixedModel]]:
+        """The rows by level, and a model of each class that is predicted."""
+        arranged = arrange_levels(scores, rows.codes, rows.n_levels, rows.weights)
+        targets = rows.response().output_columns()
+        return arranged, [fit_arranged(arranged, y, seed=self.random_state) for y in targets]
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Predict with the regression of each row's level."""
-        scores = _with_ones(vectors.details["normal_scores_"], rows)
+        scores = rows.scores(vectors.details["normal_scores_"])
         coefficients = vectors.with_prior()[rows.codes]
-        by_target = coefficients.reshape(len(scores), -1, scores.shape[1])
-        return Lookup(np.asarray(np.einsum("nj,ntj->nt", scores, by_target)))
+        by_target = coefficients.reshape(len(scores), -1, scores.shape[1] + 1)
+        fit = by_target[:, :, 0] + np.einsum("nj,ntj->nt", scores, by_target[:, :, 1:])
+        return Lookup(np.asarray(fit))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -535,39 +548,3 @@ def _intercept_rule(
     place[np.arange(len(residuals)), np.arange(len(residuals)) * step] = 1.0
     offset = center - found.prior.center[outputs] @ place
     return LinearRule(found.prior.center, outputs, place, offset, prior=found.prior, tiers=found.tiers)
-
-
-def _with_ones(maps: NormalScores, rows: Rows) -> Floats:
-    """Normal scores behind a column of ones; (n, p + 1)."""
-    return np.column_stack([np.ones(len(rows.codes)), rows.scores(maps)])
-
-
-def _fit_regressions(scores: Floats, rows: Rows) -> tuple[Floats, Floats, Floats]:
-    """Coefficients of the levels, those of one target after those of the other, centers, standard errors."""
-    values, centers, errors = [], [], []
-    for y in rows.response().output_columns():
-        # In units of a power of two: the solver squares variances, which are squares already.
-        power = np.frexp(np.abs(y).max(initial=0.0))[1]
-        y = np.ldexp(y, -power)
-        mean = float(np.average(y, weights=rows.weights))
-        # From the mean: sums of squares far from zero lose every digit
-        # (test_a_target_far_from_zero_keeps_its_digits).
-        centered = y - mean
-        # A constant target still needs a positive variance, because sums are divided by it
-        # (test_a_class_that_no_other_fold_has_is_predicted_nowhere).
-        variance = max(float(np.average(centered**2, weights=rows.weights)), (_ROUNDING * mean) ** 2, 1e-200)
-        grams = group_grams(np.column_stack([scores, centered]), rows.codes, rows.n_levels, rows.weights)
-        found = shrink_coefficients(
-            grams,
-            center=np.zeros(scores.shape[1]),
-            noise=np.full(rows.n_levels, variance),
-            variance=variance,
-            noise_weight=1.0,
-            common_noise=True,
-            n_rounds=_ROUNDS,
-        )
-        origin = np.append(mean, np.zeros(scores.shape[1] - 1))
-        values.append(np.ldexp(found.means + origin, power))
-        centers.append(np.ldexp(found.center + origin, power))
-        errors.append(np.ldexp(coefficient_errors(grams, found), power))
-    return np.hstack(values), np.concatenate(centers), np.hstack(errors)

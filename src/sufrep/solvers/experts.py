@@ -144,7 +144,6 @@ class LinearExperts:
             noise=self.variances,
             variance=self.pooled_variance,
             noise_weight=_VARIANCE_WEIGHT,
-            common_noise=False,
             n_rounds=_CALIBRATION_ROUNDS,
         )
         penalty = found.noise.mean() / found.spread
