@@ -243,6 +243,14 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             return whole.with_one_vector(np.zeros(whole.values.shape[1]))
         return self._represent(sample)
 
+    def _prepare_rows(self, rows: Rows, whole: Vectors) -> Rows:
+        """Return the training rows with what all folds need and no target changes; here as they are.
+
+        Called once before cross-fitting. What `_represent_fold` and `_encode_rows` get are some of these rows.
+        """
+        del whole
+        return rows
+
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Return the new columns of rows; here the vector of their level, or the prior."""
         table = vectors.with_prior()
@@ -672,9 +680,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 whole, places = add_new_levels(self, inputs, number, whole, places)
             codes = np.append(places, -1)[factor.codes]
             rows = Rows(codes, whole.values.shape[0], inputs.columns, inputs.weights, inputs.target, training)
-            lookup = self._encode_rows(whole, rows)
-            if folds is not None:
-                lookup = cross_fit(self, inputs, columns, rows, whole, lookup, folds)
+            if folds is None:
+                lookup = self._encode_rows(whole, rows)
+            else:
+                lookup = cross_fit(self, inputs, columns, rows, whole, folds)
             own = [column for column in self.outputs_ if column.group == number]
             names = tuple(column.name(self.layout_, self.layout_.names) for column in own)
             lookups.append(replace(lookup, names=names))

@@ -183,6 +183,8 @@ class Rows:
     target : Target or None
     training : bool
         Whether the vectors that these rows are to be encoded with were learnt from them.
+    scores : ndarray, shape (n, p), or None
+        What an encoder uses in place of the columns, computed once for all folds.
     """
 
     codes: Codes
@@ -191,6 +193,7 @@ class Rows:
     weights: Floats | None = None
     target: Target | None = None
     training: bool = False
+    scores: Floats | None = None
 
     def counted(self) -> Codes:
         """Positions of the rows that have a level and a positive weight."""
@@ -209,6 +212,7 @@ class Rows:
             [np.asarray(column)[rows] for column in self.columns],
             None if self.weights is None else self.weights[rows],
             None if self.target is None else self.target.take(rows),
+            scores=None if self.scores is None else self.scores[rows],
         )
 
     def response(self) -> Target:

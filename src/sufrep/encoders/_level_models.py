@@ -26,7 +26,7 @@ from sufrep.encoders._base import (
 )
 from sufrep.errors import MagnitudeError
 from sufrep.moments import GroupMoments
-from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
+from sufrep.solvers.local_effects import LocalEffects, fit_several_local_effects
 from sufrep.solvers.nesting import Nesting, shrink_nested, shrink_towards_parents
 from sufrep.solvers.new_levels import LinearRule
 from sufrep.solvers.regressions import (
@@ -378,7 +378,7 @@ class LocalEffectEncoder(GroupEncoder):
         are at least two of them.
     output : {"effect", "fit", "both"}, default="effect"
         The effect, the expected target f(z) + e_g(z), or both.
-    max_level_rows : int, default=1000
+    max_level_rows : int, default=300
         Maximum number of rows of a level that its effects are computed from, sampled at random.
     cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
@@ -430,7 +430,7 @@ class LocalEffectEncoder(GroupEncoder):
     """
 
     output: Literal["effect", "fit", "both"] = "effect"
-    max_level_rows: int = 1000
+    max_level_rows: int = 300
     cv: Any = 5
     time: Column | None = None
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
@@ -456,7 +456,7 @@ class LocalEffectEncoder(GroupEncoder):
     def _represent(self, sample: GroupSample) -> Vectors:
         rows = sample.rows
         maps = fit_normal_scores(rows.columns, rows.weights)
-        found, means = self._fit_effects(maps, rows)
+        found, means = self._fit_effects(_scores(maps, rows), rows)
         labels = rows.response().suffixes
         kinds = {"effect": [_EFFECT], "fit": [_FIT], "both": [_EFFECT, _FIT]}[self.output]
         return Vectors(
@@ -474,30 +474,31 @@ class LocalEffectEncoder(GroupEncoder):
             return replace(
                 super()._represent_fold(sample, whole), details={**whole.details, "effects_": nothing}
             )
-        effects, means = self._fit_effects(whole.details["normal_scores_"], sample.rows)
+        rows = sample.rows
+        effects, means = self._fit_effects(_known_scores(whole, rows), rows)
         return replace(whole, values=means, details={**whole.details, "effects_": effects})
 
-    def _fit_effects(self, maps: NormalScores, rows: Rows) -> tuple[list[LocalEffects], Floats]:
+    def _prepare_rows(self, rows: Rows, whole: Vectors) -> Rows:
+        """Normal scores in place of the columns."""
+        return replace(rows, columns=(), scores=_scores(whole.details["normal_scores_"], rows))
+
+    def _fit_effects(self, scores: Floats, rows: Rows) -> tuple[list[LocalEffects], Floats]:
         """The effects of each class that is predicted, and the mean effect of each level in columns."""
-        scores = _scores(maps, rows)
-        found = [
-            fit_local_effects(
-                scores,
-                rows.codes,
-                y,
-                rows.n_levels,
-                rows.weights,
-                max_level_rows=self.max_level_rows,
-                seed=self.random_state,
-            )
-            for y in rows.response().output_columns()
-        ]
+        found = fit_several_local_effects(
+            scores,
+            rows.codes,
+            rows.response().output_columns(),
+            rows.n_levels,
+            rows.weights,
+            max_level_rows=self.max_level_rows,
+            seed=self.random_state,
+        )
         return [effects for effects, _ in found], np.column_stack([means for _, means in found])
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """The effects of each row's level at the row's covariates."""
         found: Sequence[LocalEffects] = vectors.details["effects_"]
-        scores, columns = _scores(vectors.details["normal_scores_"], rows), []
+        scores, columns = _known_scores(vectors, rows), []
         for effects in found:
             effect = effects.effects(scores, rows.codes)
             if self.output != "fit":
@@ -541,6 +542,11 @@ def _intercept_rule(
 def _scores(maps: NormalScores, rows: Rows) -> Floats:
     """Normal scores of the covariates; (n, p)."""
     return maps.apply(rows.columns).reshape(len(rows.codes), len(rows.columns))
+
+
+def _known_scores(vectors: Vectors, rows: Rows) -> Floats:
+    """Normal scores of the covariates, unless they were computed for all folds together; (n, p)."""
+    return _scores(vectors.details["normal_scores_"], rows) if rows.scores is None else rows.scores
 
 
 def _with_ones(maps: NormalScores, rows: Rows) -> Floats:
