@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import nnls
 
+from sufrep._arrays import blocks
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -39,10 +41,12 @@ _MOST_DISTANCES = 20_000_000
 # gives too many pairs, levels have fewer rows each, down to the second number, and then some have none.
 _MOST_ROWS, _LEAST_ROWS = 50, 10
 # Pairs that candidates are ranked on, and numbers held for them.
-_RANKING_PAIRS = 40_000
+_RANKING_PAIRS = 25_000
 _MOST_RANKING = 10_000_000
 # Candidates that are scored on all pairs: so many, or more if they have few pairs, up to this many numbers.
 _FINALISTS, _MOST_SCORED = 4, 200_000
+# Pairs that are taken at a time where many candidates are held, few enough for the cache.
+_BLOCK = 2048
 # Covariates considered for an initial two.
 _MOST_STARTS = 20
 # Inverse squared length scales of a covariate in a component: the grid, and the values a search starts from.
@@ -90,24 +94,35 @@ class LevelKernel:
         return np.flatnonzero(self.weights.any(axis=0))
 
     def covariances(self, first: Floats, second: Floats) -> Floats:
-        """Return k for all pairs of rows of two tables of the used covariates; (..., n, m).
+        """Return k for all pairs of rows of two tables of the used covariates; (n, m)."""
+        return self.products(self.factors(first)[0], self.factors(second)[1])
 
-        Tables have shapes (..., n, n_used) and (..., m, n_used): one of each, or stacks.
+    def factors(self, scores: Floats) -> tuple[list[Floats], list[Floats]]:
+        """Tables whose products are the exponents of the components, from the used covariates of rows.
+
+        −½ |a − b|² + log c = a·b − ½ |a|² + (log c − ½ |b|²) is the product of a row of the first table, that
+        of a, with a row of the second one. Both have as many rows as the given table.
         """
-        found = np.full((*first.shape[:-1], second.shape[-2]), self.constant)
+        first, second = [], []
+        ones = np.ones((len(scores), 1))
         for variance, weights in zip(self.variances, self.weights[:, self.used], strict=True):
             on = np.flatnonzero(weights)
-            one, other = first[..., on] * np.sqrt(weights[on]), second[..., on] * np.sqrt(weights[on])
-            # −½ |a − b|² = a·b − ½ |a|² − ½ |b|² as one product of matrices; rounding may make it positive.
-            half = 0.5 * np.einsum("...nj,...nj->...n", one, one)[..., None]
-            half_other = 0.5 * np.einsum("...nj,...nj->...n", other, other)[..., None]
-            left = np.concatenate([one, -half, np.ones_like(half)], axis=-1)
-            right = np.concatenate([other, np.ones_like(half_other), -half_other], axis=-1)
-            exponents = left @ right.swapaxes(-1, -2)
-            np.minimum(exponents, 0.0, out=exponents)
-            np.exp(exponents, out=exponents)
-            exponents *= variance
-            found += exponents
+            scaled = scores[:, on] * np.sqrt(weights[on])
+            half = 0.5 * (scaled**2).sum(axis=1, keepdims=True)
+            first.append(np.hstack([scaled, -half, ones]))
+            second.append(np.hstack([scaled, ones, np.log(variance) - half]))
+        return first, second
+
+    def products(self, first: Sequence[Floats], second: Sequence[Floats]) -> Floats:
+        """Return k from some rows of the first `factors` and some of the second, or stacks; (..., n, m)."""
+        found = None
+        for one, other in zip(first, second, strict=True):
+            part = one @ other.swapaxes(-1, -2)
+            np.exp(part, out=part)
+            found = part if found is None else np.add(found, part, out=found)
+        if found is None:
+            raise TypeError("a kernel without components has no factors")
+        found += self.constant
         return found
 
 
@@ -218,8 +233,9 @@ def draw_level_pairs(
     distances *= distances
     distances *= np.float32(0.5)
     some = distances[:, : min(_RANKING_PAIRS, _MOST_RANKING // max(_N_STARTS * p, 1))]
-    grid = np.array(_START_WEIGHTS, dtype=np.float32)[None, :, None]
-    starts = np.exp(-grid * some[:, None, :]).reshape(_N_STARTS * p, some.shape[1])
+    starts = np.repeat(some, _N_STARTS, axis=0)
+    starts *= -np.tile(np.array(_START_WEIGHTS, dtype=np.float32), p)[:, None]
+    np.exp(starts, out=starts)
     return LevelPairs(first, second, counts, distances, starts, starts * starts)
 
 
@@ -373,10 +389,18 @@ class _KernelScore:
     def twos(self, chosen: Codes) -> Floats:
         """Scores of the products of any two of the chosen `starts`, from the pairs for ranking; (m, m)."""
         products, counts, total = self._ranking
-        starts, squares = self.pairs.starts[chosen], self.pairs.squares[chosen]
-        means = (starts * counts) @ starts.T / total
-        variances = (squares * counts) @ squares.T / total - means**2
-        return _score((starts * products) @ starts.T, variances, total)
+        roots = np.sqrt(counts)
+        slopes, means, squares = np.zeros((3, len(chosen), len(chosen)), dtype=np.float32)
+        for part in blocks(len(products), _BLOCK):
+            one, root = self.pairs.starts[chosen, part], roots[part]
+            slopes += (one * products[part]) @ one.T
+            # The product of a table with its own transpose takes half the time.
+            weighted = one * root
+            means += weighted @ weighted.T
+            weighted *= one
+            squares += weighted @ weighted.T
+        means /= total
+        return _score(slopes, squares / total - means**2, total)
 
 
 def _standardize(products: Floats, counts: Floats) -> tuple[Singles, Singles, float]:

@@ -69,14 +69,15 @@ class LocalEffects:
             total = np.bincount(level, self.coefficients, minlength=len(sizes))
             found[inside] = self.kernel.constant * total[codes[inside]]
             return found
-        used = scores[:, self.kernel.used]
         rows = LevelRows.of(codes[inside], len(sizes))
         order = inside[rows.order]
+        new_factors, _ = self.kernel.factors(scores[:, self.kernel.used])
+        _, own_factors = self.kernel.factors(self.scores)
         with one_thread(blas_only=True):
             for level, first, length in _pieces(rows, sizes):
                 new = order[first[:, None] + np.arange(length)]
                 own = starts[level][:, None] + np.arange(sizes[level[0]])
-                covariances = self.kernel.covariances(used[new], self.scores[own])
+                covariances = self.kernel.products(_taken(new_factors, new), _taken(own_factors, own))
                 found[new] = (covariances @ self.coefficients[own][:, :, None])[:, :, 0]
         return found
 
@@ -186,8 +187,9 @@ def _solve(
 
     if len(kernel.variances):
         solved = np.empty(len(residuals))
+        one, other = kernel.factors(scores)
         for _, places in rows.stacks(_BLOCK):
-            covariances = kernel.covariances(scores[places], scores[places])
+            covariances = kernel.products(_taken(one, places), _taken(other, places))
             diagonal = np.arange(places.shape[1])
             covariances[:, diagonal, diagonal] += noise[places]
             solved[places] = _solve_stack(covariances, residuals[places])
@@ -198,6 +200,11 @@ def _solve(
     # The effects at these rows: K (K + noise)⁻¹ r = r − noise (K + noise)⁻¹ r.
     total, size = sums(count * (residuals - noise * solved)), sums(count)
     return solved, np.divide(total, size, out=np.zeros(len(total)), where=size > 0)
+
+
+def _taken(tables: Sequence[Floats], places: Codes) -> list[Floats]:
+    """Stacks of rows of each table."""
+    return [table[places] for table in tables]
 
 
 def _solve_stack(matrices: Floats, right: Floats) -> Floats:

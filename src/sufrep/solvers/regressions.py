@@ -128,8 +128,11 @@ def _distinct(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     present = ~np.isnan(values)
     if weights is not None:
         present &= weights > 0
+    if weights is None:
+        knots, count = np.unique(values[present], return_counts=True)
+        return knots, count.astype(np.float64)
     knots, index = np.unique(values[present], return_inverse=True)
-    return knots, np.bincount(index, None if weights is None else weights[present]).astype(np.float64)
+    return knots, np.bincount(index, weights[present]).astype(np.float64)
 
 
 # One curve for all rows
@@ -156,15 +159,25 @@ class Curve:
     def predict(self, scores: Floats) -> Floats:
         """Expected target of rows; (n,)."""
         predicted = np.empty(len(scores))
-        for part in blocks(len(scores), _BLOCK):
-            predicted[part] = hinge_basis(scores[part], self.knots) @ self.coefficients
+        for part, basis in _bases(scores, self.knots):
+            predicted[part] = basis @ self.coefficients
         return predicted + self.origin
 
 
 def hinge_basis(scores: Floats, knots: tuple[float, ...] = (0.0,)) -> Floats:
     """Columns 1, x, and max(x − knot, 0) for each knot; (n, (1 + n_knots) p + 1)."""
-    n, p = scores.shape
-    basis = np.empty((n, (1 + len(knots)) * p + 1))
+    return _fill_basis(np.empty((len(scores), (1 + len(knots)) * scores.shape[1] + 1)), scores, knots)
+
+
+def _bases(scores: Floats, knots: tuple[float, ...]) -> Iterator[tuple[slice, Floats]]:
+    """Yield blocks of rows with their basis, which the next block overwrites."""
+    basis = np.empty((min(len(scores), _BLOCK), (1 + len(knots)) * scores.shape[1] + 1))
+    for part in blocks(len(scores), _BLOCK):
+        yield part, _fill_basis(basis[: part.stop - part.start], scores[part], knots)
+
+
+def _fill_basis(basis: Floats, scores: Floats, knots: tuple[float, ...]) -> Floats:
+    p = scores.shape[1]
     basis[:, 0] = 1.0
     basis[:, 1 : p + 1] = scores
     for number, knot in enumerate(knots, start=1):
@@ -210,8 +223,7 @@ def fit_curves(
     origins = [float(np.average(y, weights=weights)) for y in targets]
     n_basis = (1 + len(knots)) * scores.shape[1] + 1
     gram, cross = np.zeros((n_basis, n_basis)), np.zeros((len(targets), n_basis))
-    for part in blocks(len(scores), _BLOCK):
-        basis = hinge_basis(scores[part], knots)
+    for part, basis in _bases(scores, knots):
         weighted = basis if weights is None else basis * weights[part, None]
         gram += weighted.T @ basis
         for sums, y, origin in zip(cross, targets, origins, strict=True):
