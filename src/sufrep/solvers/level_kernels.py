@@ -13,7 +13,7 @@ pairs, and only the best are scored on all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,18 +33,19 @@ if TYPE_CHECKING:
 # Effects explain at most this share of the residual variance.
 _MOST_EXPLAINED = 0.95
 
-# Limits of the search for a kernel: components, pairs of rows, and distances held for them.
+# Limits of the search for a kernel: components, and pairs of rows. More pairs find weaker components, but take
+# time in proportion to the covariates: so many pairs if that gives at most so many distances.
 _MOST_COMPONENTS = 3
-_MOST_PAIRS = 100_000
-_MOST_DISTANCES = 20_000_000
+_MOST_PAIRS, _MOST_DISTANCES = 300_000, 4_000_000
+# This many pairs even if that gives more distances, which are then limited by memory.
+_ENOUGH_PAIRS, _MOST_MEMORY = 100_000, 20_000_000
 # Most rows of a level that form pairs. With more, a few large levels would make up all pairs. Where this
 # gives too many pairs, levels have fewer rows each, down to the second number, and then some have none.
-_MOST_ROWS, _LEAST_ROWS = 50, 10
-# Pairs that candidates are ranked on, and numbers held for them.
-_RANKING_PAIRS = 25_000
-_MOST_RANKING = 10_000_000
+_MOST_ROWS, _LEAST_ROWS = 100, 10
+# Pairs that candidates are ranked on: the numbers held for them, but at least so many.
+_MOST_RANKING, _RANKING_PAIRS = 1_500_000, 20_000
 # Candidates that are scored on all pairs: so many, or more if they have few pairs, up to this many numbers.
-_FINALISTS, _MOST_SCORED = 4, 200_000
+_FINALISTS, _MOST_SCORED = 5, 100_000
 # Pairs that are taken at a time where many candidates are held, few enough for the cache.
 _BLOCK = 2048
 # Covariates considered for an initial two.
@@ -189,19 +190,34 @@ class LevelPairs:
         Positions of the rows.
     counts : ndarray, shape (n,)
         Frequency weights.
-    distances : ndarray, shape (p, n)
-        ½ (z_j − z'_j)² for each covariate.
+    scores : ndarray, shape (p, n_rows)
+        Covariates of the rows, in single precision.
     starts, squares : ndarray, shape (3 p, n_ranking)
         Components of one covariate, for each of three weights, at the pairs that candidates are ranked on,
-        and their squares.
+        which come first, and their squares.
     """
 
     first: Codes
     second: Codes
     counts: Floats
-    distances: Singles
+    scores: Singles
     starts: Singles
     squares: Singles
+    _distances: dict[int, Singles] = field(default_factory=dict)
+
+    def distances(self, j: int) -> Singles:
+        """½ (z_j − z'_j)² of all pairs; (n,)."""
+        if j not in self._distances:
+            self._distances[j] = _distances(self.scores[j], self.first, self.second)
+        return self._distances[j]
+
+    def components(self, weights: Singles, n: int | None = None) -> Singles:
+        """Return exp(−½ Σ_j w_j (z_j − z'_j)²) for each row of weights (m, p) and the first n pairs; (m, n)."""
+        used = np.flatnonzero(weights.any(axis=0))
+        found = np.zeros((len(weights), len(self.first[:n])), dtype=np.float32)
+        if len(used):
+            np.matmul(-weights[:, used], np.stack([self.distances(j)[:n] for j in used.tolist()]), out=found)
+        return np.exp(found, out=found)
 
 
 def draw_level_pairs(
@@ -220,23 +236,32 @@ def draw_level_pairs(
         Seed of the subsamples, and of the order.
     """
     rng, p = np.random.default_rng(seed), scores.shape[1]
-    first, second = _draw(rows, weights is not None, min(_MOST_PAIRS, _MOST_DISTANCES // max(p, 1)), rng)
+    most = min(_MOST_PAIRS, _MOST_DISTANCES // max(p, 1))
+    most = max(most, min(_ENOUGH_PAIRS, _MOST_MEMORY // max(p, 1)))
+    first, second = _draw(rows, weights is not None, most, rng)
     counts = np.ones(len(first))
     if weights is not None:
         own = np.maximum(weights[first] - 1, 0) / 2
         counts = np.where(first == second, own, weights[second]) * weights[first]
         first, second, counts = first[counts > 0], second[counts > 0], counts[counts > 0]
-    distances = np.empty((p, len(first)), dtype=np.float32)
-    for j in range(p):
-        column = scores[:, j].astype(np.float32)
-        np.subtract(column[first], column[second], out=distances[j])
-    distances *= distances
-    distances *= np.float32(0.5)
-    some = distances[:, : min(_RANKING_PAIRS, _MOST_RANKING // max(_N_STARTS * p, 1))]
-    starts = np.repeat(some, _N_STARTS, axis=0)
-    starts *= -np.tile(np.array(_START_WEIGHTS, dtype=np.float32), p)[:, None]
-    np.exp(starts, out=starts)
-    return LevelPairs(first, second, counts, distances, starts, starts * starts)
+    columns = np.ascontiguousarray(scores.T, dtype=np.float32)
+    n_starts = _N_STARTS * p
+    n_ranking = min(len(first), max(_MOST_RANKING // max(n_starts, 1), _RANKING_PAIRS))
+    starts = np.empty((p, _N_STARTS, n_ranking), dtype=np.float32)
+    for j, column in enumerate(columns):
+        distances = _distances(column, first[:n_ranking], second[:n_ranking])
+        for number, weight in enumerate(_START_WEIGHTS):
+            np.multiply(distances, np.float32(-weight), out=starts[j, number])
+    starts = np.exp(starts, out=starts).reshape(n_starts, n_ranking)
+    return LevelPairs(first, second, counts, columns, starts, starts * starts)
+
+
+def _distances(column: Singles, first: Codes, second: Codes) -> Singles:
+    found = column[first]
+    found -= column[second]
+    found *= found
+    found *= np.float32(0.5)
+    return found
 
 
 def _draw(rows: LevelRows, own: bool, most: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
@@ -298,7 +323,7 @@ def kernel_of_pairs(
     weights : ndarray, shape (n,), optional
         Frequency weights.
     """
-    p = len(pairs.distances)
+    p = len(pairs.scores)
     variance = float(np.average(residuals**2, weights=weights))
     if not variance or not len(pairs.first):
         return LevelKernel(0.0, np.empty(0), np.empty((0, p)), 1.0)
@@ -313,7 +338,7 @@ def kernel_of_pairs(
         component = _next_component(_KernelScore(pairs, _unexplained(columns, within, pairs.counts)))
         if not component.any():
             break
-        more = [*columns, _component(component, pairs.distances)]
+        more = [*columns, pairs.components(component[None])[0]]
         new = _shares(more, products, pairs.counts)
         if new[-1] <= 0:
             break
@@ -366,12 +391,21 @@ class _KernelScore:
     def __init__(self, pairs: LevelPairs, products: Floats) -> None:
         self.pairs = pairs
         self._all = _standardize(products, pairs.counts)
-        n_ranking = pairs.starts.shape[1]
-        self._ranking = _standardize(products[:n_ranking], pairs.counts[:n_ranking])
+        self.n_ranking = pairs.starts.shape[1]
+        self._ranking = _standardize(products[: self.n_ranking], pairs.counts[: self.n_ranking])
+        # Scores grow in proportion to the pairs.
+        self.growth = self._all[2] / self._ranking[2]
 
     def exact(self, columns: Singles) -> Floats:
         """Scores of the components in the rows of a table, from all pairs; (m,)."""
-        products, counts, total = self._all
+        return self._one_by_one(columns, *self._all)
+
+    def ranks(self, columns: Singles) -> Floats:
+        """Scores of the components in the rows of a table, from the pairs for ranking; (m,)."""
+        return self._one_by_one(columns, *self._ranking)
+
+    @staticmethod
+    def _one_by_one(columns: Singles, products: Singles, counts: Singles, total: float) -> Floats:
         centered = columns - (columns @ counts / total)[:, None]
         slopes = centered @ products
         centered *= centered
@@ -423,72 +457,79 @@ def _score(slopes: Singles, variances: Singles, total: float) -> Floats:
 
 def _next_component(score: _KernelScore) -> Singles:
     """The weights (p,) of the component that explains most, found by coordinate search; 0 if none does."""
-    weights, distances = _start_weights(score), score.pairs.distances
-    column = _component(weights, distances)
-    best = float(score.exact(column[None])[0])
+    weights, pairs = _start_weights(score), score.pairs
+    column = pairs.components(weights[None])
+    best = float(score.exact(column)[0])
     for _ in range(_MOST_STEPS):
-        moves, columns = _moves(score, weights, column)
+        moves = _best_moves(score, weights, column[0])
+        columns = pairs.components(np.stack([_moved(weights, *move) for move in moves]))
         scores = score.exact(columns)
-        # An added covariate must raise the score by `_LEAST_GAIN`.
-        costs = [_LEAST_GAIN * ((new > 0) - float(weights[j] > 0)) for j, new in moves]
+        costs = np.array([_cost(weights, *move) for move in moves])
         place = _argmax(scores - costs)
         if scores[place] - costs[place] <= best * (1 + _ROUNDING):
             break
-        j, new = moves[place]
-        best, weights[j] = float(scores[place]), new
-        column = _component(weights, distances)
+        weights = _moved(weights, *moves[place])
+        best, column = float(scores[place]), columns[[place]]
     return weights if best > _LEAST_GAIN * (1 + _ROUNDING) else np.zeros_like(weights)
 
 
-def _moves(
-    score: _KernelScore, weights: Singles, column: Singles
-) -> tuple[list[tuple[int, float]], Singles]:
-    """Changes of one weight, as (covariate, new weight), and the components after them; (m, n).
-
-    Of the covariates that are not in the component, the best ones.
-    """
-    distances = score.pairs.distances
+def _best_moves(score: _KernelScore, weights: Singles, column: Singles) -> list[tuple[int, float]]:
+    """Changes of one weight, as (covariate, new weight), that look best on the pairs for ranking."""
     free = np.flatnonzero(np.repeat(weights == 0, _N_STARTS))
-    added = free[_finalists(score.additions(column)[free], len(column))]
-    moves = [_start(i) for i in added.tolist()]
-    columns = [_times_starts(column, added, distances)]
+    moves, ranks = [_start(i) for i in free.tolist()], [score.additions(column)[free]]
     for j in np.flatnonzero(weights).tolist():
-        others = np.where(np.arange(len(weights)) == j, 0, weights)
-        without = _component(others, distances)
-        for new in _neighbours(float(weights[j])):
-            moves.append((j, new))
-            columns.append((without * np.exp(np.float32(-new) * distances[j]) if new else without)[None])
+        changes = [(j, new) for new in _neighbours(float(weights[j]))]
+        changed = np.stack([_moved(weights, *change) for change in changes])
+        ranks.append(score.ranks(score.pairs.components(changed, score.n_ranking)))
+        moves += changes
     # In the order of the covariates, which decides between equal scores.
     order = np.argsort([j for j, _ in moves], kind="stable")
-    return [moves[i] for i in order], np.concatenate(columns)[order]
+    moves = [moves[i] for i in order]
+    penalized = score.growth * np.concatenate(ranks)[order] - [_cost(weights, *move) for move in moves]
+    return [moves[i] for i in _finalists(penalized, len(column))]
+
+
+def _moved(weights: Singles, j: int, new: float) -> Singles:
+    changed = weights.copy()
+    changed[j] = new
+    return changed
+
+
+def _cost(weights: Singles, j: int, new: float) -> float:
+    """An added covariate must raise the score by `_LEAST_GAIN`; one that is left out may lower it by that."""
+    return _LEAST_GAIN * (float(new > 0) - float(weights[j] > 0))
 
 
 def _start_weights(score: _KernelScore) -> Singles:
     """Best start with one covariate or with two: rows of a day may be alike where rows of a month are not."""
-    distances = score.pairs.distances
-    constant = np.ones(distances.shape[1], dtype=np.float32)
-    ranks = score.additions(constant)
-    ones = _finalists(ranks, len(constant))
-    scores = score.exact(_times_starts(constant, ones, distances))
-    place = _argmax(scores)
-    chosen = [int(ones[place])]
+    pairs = score.pairs
+    n, p = len(pairs.first), len(pairs.scores)
+    ranks = score.additions(np.ones(n, dtype=np.float32))
+    ones = _finalists(ranks, n)
+    singles = np.stack([_with_starts(p, i) for i in ones.tolist()])
+    scores = score.exact(pairs.components(singles))
+    best = _argmax(scores)
     # Two of the covariates that explain most alone.
-    best = np.argsort(-ranks.reshape(-1, _N_STARTS).max(axis=1), kind="stable")[:_MOST_STARTS]
-    starts = np.flatnonzero(np.isin(np.arange(len(ranks)) // _N_STARTS, best))
+    order = np.argsort(-ranks.reshape(p, _N_STARTS).max(axis=1), kind="stable")
+    starts = np.flatnonzero(np.isin(np.arange(len(ranks)) // _N_STARTS, order[:_MOST_STARTS]))
     one, other = np.triu_indices(len(starts), 1)
     apart = starts[one] // _N_STARTS != starts[other] // _N_STARTS
     one, other = one[apart], other[apart]
-    if len(one):
-        kept = _finalists(score.twos(starts)[one, other], len(constant))
-        one, other = starts[one[kept]], starts[other[kept]]
-        together = score.exact(
-            _times_starts(constant, one, distances) * _times_starts(constant, other, distances)
-        )
-        two = _argmax(together)
-        if together[two] > scores[place] + _LEAST_GAIN:
-            chosen = [int(one[two]), int(other[two])]
-    found = np.zeros(len(distances), dtype=np.float32)
-    for j, weight in map(_start, chosen):
+    if not len(one):
+        return np.asarray(singles[best])
+    kept = _finalists(score.twos(starts)[one, other], n)
+    places = zip(starts[one[kept]].tolist(), starts[other[kept]].tolist(), strict=True)
+    twos = np.stack([_with_starts(p, *two) for two in places])
+    together = score.exact(pairs.components(twos))
+    best_two = _argmax(together)
+    return np.asarray(twos[best_two] if together[best_two] > scores[best] + _LEAST_GAIN else singles[best])
+
+
+def _with_starts(p: int, *places: int) -> Singles:
+    """Weights of a component that is the product of some `starts`; (p,)."""
+    found = np.zeros(p, dtype=np.float32)
+    for place in places:
+        j, weight = _start(place)
         found[j] = weight
     return found
 
@@ -496,16 +537,6 @@ def _start_weights(score: _KernelScore) -> Singles:
 def _start(place: int) -> tuple[int, float]:
     """Covariate and weight of one of the `starts`."""
     return place // _N_STARTS, _START_WEIGHTS[place % _N_STARTS]
-
-
-def _times_starts(column: Singles, places: Codes, distances: Singles) -> Singles:
-    """A component times some of the `starts`, for all pairs; (m, n)."""
-    weights = np.array(_START_WEIGHTS, dtype=np.float32)[places % _N_STARTS]
-    found = distances[places // _N_STARTS]
-    found *= -weights[:, None]
-    np.exp(found, out=found)
-    found *= column
-    return found
 
 
 def _finalists(scores: Floats, n_pairs: int) -> Codes:
@@ -524,11 +555,3 @@ def _argmax(values: Floats) -> int:
     """Position of the first value that equals the largest up to rounding."""
     largest = values.max()
     return int(np.argmax(values >= largest - _ROUNDING * abs(largest)))
-
-
-def _component(weights: Floats | Singles, distances: Singles) -> Singles:
-    """Return exp(−½ Σ_j w_j (z_j − z'_j)²) for every pair; (n,)."""
-    used = np.flatnonzero(weights)
-    return np.asarray(
-        np.exp(-(np.asarray(weights, dtype=np.float32)[used] @ distances[used])), dtype=np.float32
-    )
