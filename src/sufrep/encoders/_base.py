@@ -679,9 +679,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             rows = Rows(
                 codes, n_levels, inputs.columns, inputs.weights, inputs.target, training, shared=shared
             )
-            lookup = self._encode_rows(whole, rows)
-            if folds is not None:
-                lookup = cross_fit(self, inputs, columns, rows, whole, lookup, folds)
+            if folds is None:
+                lookup = self._encode_rows(whole, rows)
+            else:
+                lookup = cross_fit(self, inputs, columns, rows, whole, folds)
             own = [column for column in self.outputs_ if column.group == number]
             names = tuple(column.name(self.layout_, self.layout_.names) for column in own)
             lookups.append(replace(lookup, names=names))

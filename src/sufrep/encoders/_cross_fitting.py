@@ -34,10 +34,9 @@ def cross_fit(
     columns: Sequence[Array],
     rows: Rows,
     whole: Vectors,
-    lookup: Lookup,
     folds: Sequence[tuple[Codes, Codes]],
 ) -> Lookup:
-    """Replace the columns that depend on the target by what was learnt outside each row's fold.
+    """Return the columns of training rows, where they depend on the target as learnt outside each row's fold.
 
     Parameters
     ----------
@@ -50,23 +49,27 @@ def cross_fit(
         The rows of one group.
     whole : Vectors
         What was learnt from all of them.
-    lookup : Lookup
-        What they would get if they were new.
     folds : sequence of (train, test)
         A single row has no fold; nothing is left to learn from.
     """
-    values = np.array(taken(lookup))
-    folds = folds or [(np.empty(0, dtype=np.intp), np.arange(len(values)))]
+    folds = folds or [(np.empty(0, dtype=np.intp), np.arange(len(rows.codes)))]
     by_rows = encoder._needs.rows
     samples = (
         _row_samples(rows, whole, folds) if by_rows else _moment_samples(inputs, columns, rows, whole, folds)
     )
+    parts, first = [], 0
     for (_, test), sample in zip(folds, samples, strict=True):
         found = encoder._represent_fold(sample, whole)
         if not (by_rows or sample.is_empty):
             found = _with_all_levels(found, sample.moments, whole)
-        part = taken(encoder._encode_rows(found, rows.take(test)))
-        values[test, found.first_cross_fitted :] = part[:, found.first_cross_fitted :]
+        parts.append(taken(encoder._encode_rows(found, rows.take(test))))
+        first = found.first_cross_fitted
+    if first:  # the columns before these are those of new rows
+        values = np.array(taken(encoder._encode_rows(whole, rows)))
+    else:
+        values = np.empty((len(rows.codes), parts[0].shape[1]))
+    for (_, test), part in zip(folds, parts, strict=True):
+        values[test, first:] = part[:, first:]
     return Lookup(values)
 
 

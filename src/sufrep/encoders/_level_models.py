@@ -26,7 +26,7 @@ from sufrep.encoders._base import (
 )
 from sufrep.errors import MagnitudeError
 from sufrep.moments import GroupMoments
-from sufrep.solvers.local_effects import LocalEffects, fit_local_effects
+from sufrep.solvers.local_effects import LocalEffects, fit_several_local_effects
 from sufrep.solvers.mixed_model import (
     ArrangedLevels,
     MixedModel,
@@ -36,7 +36,7 @@ from sufrep.solvers.mixed_model import (
 )
 from sufrep.solvers.nesting import Nesting, shrink_nested, shrink_towards_parents
 from sufrep.solvers.new_levels import LinearRule
-from sufrep.solvers.regressions import NormalScores, fit_curve
+from sufrep.solvers.regressions import fit_curve
 from sufrep.solvers.shrinkage import shrink_each
 from sufrep.solvers.standard_errors import separate_errors
 
@@ -390,7 +390,7 @@ class LocalEffectEncoder(GroupEncoder):
         are at least two of them.
     output : {"effect", "fit", "both"}, default="effect"
         The effect, the expected target f(z) + e_g(z), or both.
-    max_level_rows : int, default=1000
+    max_level_rows : int, default=300
         Maximum number of rows of a level that its effects are computed from, sampled at random.
     cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
@@ -442,7 +442,7 @@ class LocalEffectEncoder(GroupEncoder):
     """
 
     output: Literal["effect", "fit", "both"] = "effect"
-    max_level_rows: int = 1000
+    max_level_rows: int = 300
     cv: Any = 5
     time: Column | None = None
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
@@ -468,7 +468,7 @@ class LocalEffectEncoder(GroupEncoder):
     def _represent(self, sample: GroupSample) -> Vectors:
         rows = sample.rows
         maps = rows.normal_scores()
-        found, means = self._fit_effects(maps, rows)
+        found, means = self._fit_effects(rows.scores(maps), rows)
         labels = rows.response().suffixes
         kinds = {"effect": [_EFFECT], "fit": [_FIT], "both": [_EFFECT, _FIT]}[self.output]
         return Vectors(
@@ -486,24 +486,21 @@ class LocalEffectEncoder(GroupEncoder):
             return replace(
                 super()._represent_fold(sample, whole), details={**whole.details, "effects_": nothing}
             )
-        effects, means = self._fit_effects(whole.details["normal_scores_"], sample.rows)
+        rows = sample.rows
+        effects, means = self._fit_effects(rows.scores(whole.details["normal_scores_"]), rows)
         return replace(whole, values=means, details={**whole.details, "effects_": effects})
 
-    def _fit_effects(self, maps: NormalScores, rows: Rows) -> tuple[list[LocalEffects], Floats]:
+    def _fit_effects(self, scores: Floats, rows: Rows) -> tuple[list[LocalEffects], Floats]:
         """The effects of each class that is predicted, and the mean effect of each level in columns."""
-        scores = rows.scores(maps)
-        found = [
-            fit_local_effects(
-                scores,
-                rows.codes,
-                y,
-                rows.n_levels,
-                rows.weights,
-                max_level_rows=self.max_level_rows,
-                seed=self.random_state,
-            )
-            for y in rows.response().output_columns()
-        ]
+        found = fit_several_local_effects(
+            scores,
+            rows.codes,
+            rows.response().output_columns(),
+            rows.n_levels,
+            rows.weights,
+            max_level_rows=self.max_level_rows,
+            seed=self.random_state,
+        )
         return [effects for effects, _ in found], np.column_stack([means for _, means in found])
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:

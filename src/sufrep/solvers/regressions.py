@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_KNOTS = 1000
 # Ridge penalty on all coefficients of a curve but the intercept.
 _PENALTY = 1.0
-_BLOCK = 65_536  # rows whose basis is held at a time
+_BLOCK = 2048  # rows whose basis is held at a time, few enough for the cache
 # Relative change of the prior variances below which EM has converged.
 _TOLERANCE = 1e-2
 # Smallest prior variance, relative to the largest.
@@ -130,8 +130,11 @@ def _distinct(values: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     present = ~np.isnan(values)
     if weights is not None:
         present &= weights > 0
+    if weights is None:
+        knots, count = np.unique(values[present], return_counts=True)
+        return knots, count.astype(np.float64)
     knots, index = np.unique(values[present], return_inverse=True)
-    return knots, np.bincount(index, None if weights is None else weights[present]).astype(np.float64)
+    return knots, np.bincount(index, weights[present]).astype(np.float64)
 
 
 # One curve for all rows
@@ -158,16 +161,32 @@ class Curve:
     def predict(self, scores: Floats) -> Floats:
         """Expected target of rows; (n,)."""
         predicted = np.empty(len(scores))
-        for part in blocks(len(scores), _BLOCK):
-            predicted[part] = hinge_basis(scores[part], self.knots) @ self.coefficients
+        for part, basis in _bases(scores, self.knots):
+            predicted[part] = basis @ self.coefficients
         return predicted + self.origin
 
 
 def hinge_basis(scores: Floats, knots: tuple[float, ...] = (0.0,)) -> Floats:
     """Columns 1, x, and max(x − knot, 0) for each knot; (n, (1 + n_knots) p + 1)."""
-    return np.column_stack(
-        [np.ones(len(scores)), scores, *(np.maximum(scores - knot, 0.0) for knot in knots)]
-    )
+    return _fill_basis(np.empty((len(scores), (1 + len(knots)) * scores.shape[1] + 1)), scores, knots)
+
+
+def _bases(scores: Floats, knots: tuple[float, ...]) -> Iterator[tuple[slice, Floats]]:
+    """Yield blocks of rows with their basis, which the next block overwrites."""
+    basis = np.empty((min(len(scores), _BLOCK), (1 + len(knots)) * scores.shape[1] + 1))
+    for part in blocks(len(scores), _BLOCK):
+        yield part, _fill_basis(basis[: part.stop - part.start], scores[part], knots)
+
+
+def _fill_basis(basis: Floats, scores: Floats, knots: tuple[float, ...]) -> Floats:
+    p = scores.shape[1]
+    basis[:, 0] = 1.0
+    basis[:, 1 : p + 1] = scores
+    for number, knot in enumerate(knots, start=1):
+        part = basis[:, number * p + 1 : (number + 1) * p + 1]
+        np.subtract(scores, knot, out=part)
+        np.maximum(part, 0.0, out=part)
+    return basis
 
 
 def fit_curve(
@@ -185,17 +204,36 @@ def fit_curve(
     knots : tuple of float, default=(0.0,)
         Where the slopes may change.
     """
-    origin = float(np.average(y, weights=weights))
+    return fit_curves(scores, [y], weights, knots=knots)[0]
+
+
+def fit_curves(
+    scores: Floats,
+    targets: Sequence[Floats],
+    weights: Floats | None = None,
+    *,
+    knots: tuple[float, ...] = (0.0,),
+) -> list[Curve]:
+    """`fit_curve` for several targets of the same rows, whose sums of squares are computed once.
+
+    Parameters
+    ----------
+    scores, weights, knots
+        As in `fit_curve`.
+    targets : sequence of ndarray, each of shape (n,)
+    """
+    origins = [float(np.average(y, weights=weights)) for y in targets]
     n_basis = (1 + len(knots)) * scores.shape[1] + 1
-    gram, cross = np.zeros((n_basis, n_basis)), np.zeros(n_basis)
-    for part in blocks(len(y), _BLOCK):
-        basis = hinge_basis(scores[part], knots)
+    gram, cross = np.zeros((n_basis, n_basis)), np.zeros((len(targets), n_basis))
+    for part, basis in _bases(scores, knots):
         weighted = basis if weights is None else basis * weights[part, None]
         gram += weighted.T @ basis
-        cross += weighted.T @ (y[part] - origin)
+        for sums, y, origin in zip(cross, targets, origins, strict=True):
+            sums += weighted.T @ (y[part] - origin)
     ridge = np.full(n_basis, _PENALTY)
     ridge[0] = 1e-9
-    return Curve(origin, knots, np.linalg.solve(gram + np.diag(ridge), cross))
+    found = np.linalg.solve(gram + np.diag(ridge), cross.T).T
+    return [Curve(origin, knots, row) for origin, row in zip(origins, found, strict=True)]
 
 
 # Coefficients that differ by group
