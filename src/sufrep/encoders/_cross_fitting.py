@@ -55,7 +55,9 @@ def cross_fit(
     folds = folds or [(np.empty(0, dtype=np.intp), np.arange(len(rows.codes)))]
     by_rows = encoder._needs.rows
     samples = (
-        _row_samples(rows, whole, folds) if by_rows else _moment_samples(inputs, columns, rows, whole, folds)
+        _row_samples(rows, whole, folds, quick=inputs.quick_folds)
+        if by_rows
+        else _moment_samples(inputs, columns, rows, whole, folds)
     )
     parts, first = [], 0
     for (_, test), sample in zip(folds, samples, strict=True):
@@ -73,12 +75,14 @@ def cross_fit(
     return Lookup(values)
 
 
-def _row_samples(rows: Rows, whole: Vectors, folds: Sequence[tuple[Codes, Codes]]) -> Iterator[GroupSample]:
+def _row_samples(
+    rows: Rows, whole: Vectors, folds: Sequence[tuple[Codes, Codes]], *, quick: bool
+) -> Iterator[GroupSample]:
     """The rows outside each fold that have a level and a positive weight."""
     counted = np.zeros(len(rows.codes), dtype=bool)
     counted[rows.counted()] = True
     for train, _ in folds:
-        yield GroupSample(None, rows.take(np.asarray(train)[counted[train]]), whole.nesting)
+        yield GroupSample(None, rows.take(np.asarray(train)[counted[train]]), whole.nesting, quick)
 
 
 def _moment_samples(

@@ -90,6 +90,8 @@ class Inputs:
         The columns that contain each group, from the nearest to the farthest; empty without any.
     folds : sequence of (train, test), or None
         The folds of cross-fitting, if they were decided before.
+    quick_folds : bool
+        Whether folds may take from the whole what a single target hardly changes: variances, kernels.
     scores : SharedScores or None
         Normal scores of the columns, for all encoders that are fitted to these rows.
     """
@@ -104,6 +106,7 @@ class Inputs:
     times: Array | None = None
     parents: tuple[tuple[Factor, ...], ...] = ()
     folds: Sequence[tuple[Codes, Codes]] | None = None
+    quick_folds: bool = False
     scores: SharedScores | None = None
 
     def take(self, rows: Codes) -> Inputs:
@@ -300,11 +303,15 @@ class GroupSample:
         The rows that have a level and a positive weight; None unless the encoder needs rows.
     nesting : Nesting or None
         What the levels are part of: those of the moments, or all that codes of rows may refer to.
+    quick : bool
+        Whether what a single target hardly changes may be taken from the whole, if these rows are outside a
+        fold.
     """
 
     _moments: GroupMoments | None
     _rows: Rows | None = None
     nesting: Nesting | None = None
+    quick: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -302,7 +302,7 @@ def held_out_columns(
 ) -> dict[str, tuple[Floats, Floats]]:
     """The columns of each component: for rows outside a fold, cross-fitted, and for the new rows in it."""
     train, test = rows.folds[number]
-    inside = replace(rows.inputs.take(train), folds=inner_folds(rows, number))
+    inside = replace(rows.inputs.take(train), folds=inner_folds(rows, number), quick_folds=True)
     outside = replace(rows.inputs.take(test), target=None, weights=None, times=None)
     found = {}
     for name, component in components.items():

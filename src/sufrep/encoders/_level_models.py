@@ -30,6 +30,7 @@ from sufrep.solvers.local_effects import LocalEffects, fit_several_local_effects
 from sufrep.solvers.mixed_model import (
     ArrangedLevels,
     MixedModel,
+    Variances,
     arrange_levels,
     coefficient_errors,
     fit_arranged,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from sufrep._arrays import Floats
     from sufrep.encoders._inputs import Column, GroupSample, Parents, Rows
     from sufrep.encoders._target import Target
+    from sufrep.solvers.level_kernels import LevelKernel
 
 _EFFECT, _FIT = "local_effect", "local_fit"
 
@@ -253,6 +255,9 @@ class MixedModelEncoder(GroupEncoder):
         Their names, if X has any.
     normal_scores_ : dict of str to NormalScores
         The transformations of the covariates.
+    variances_ : dict of str to list of Variances
+        The variances of the coefficients over the levels (``spread``) and of the noise (``noise``), for each
+        class that is predicted.
     standard_errors_ : dict of str to ndarray, shape (n_levels, n_columns)
         Standard errors of the vectors; rare levels that were pooled have one row, the last.
     target_type_ : str
@@ -314,6 +319,7 @@ class MixedModelEncoder(GroupEncoder):
         ]
         details = {
             "normal_scores_": maps,
+            "variances_": [model.variances for model in models],
             "new_levels_": _intercept_rule(rows, residuals, center),
             "standard_errors_": np.hstack(
                 [coefficient_errors(arranged, model.variances) for model in models]
@@ -327,16 +333,22 @@ class MixedModelEncoder(GroupEncoder):
         if sample.is_empty:
             return super()._represent_fold(sample, whole)
         rows = sample.rows
-        _, models = self._fit_models(rows.scores(whole.details["normal_scores_"]), rows)
+        known = whole.details["variances_"] if sample.quick else None
+        _, models = self._fit_models(rows.scores(whole.details["normal_scores_"]), rows, known)
         values = np.hstack([model.coefficients for model in models])
         center = np.concatenate([model.center for model in models])
         return Vectors(values, details=whole.details, prior=center)
 
-    def _fit_models(self, scores: Floats, rows: Rows) -> tuple[ArrangedLevels, list[MixedModel]]:
-        """The rows by level, and a model of each class that is predicted."""
+    def _fit_models(
+        self, scores: Floats, rows: Rows, variances: Sequence[Variances] | None = None
+    ) -> tuple[ArrangedLevels, list[MixedModel]]:
+        """The rows by level, and a model of each class that is predicted, with variances if they are known."""
         arranged = arrange_levels(scores, rows.codes, rows.n_levels, rows.weights)
         targets = rows.response().output_columns()
-        return arranged, [fit_arranged(arranged, y, seed=self.random_state) for y in targets]
+        return arranged, [
+            fit_arranged(arranged, y, variances=known, seed=self.random_state)
+            for y, known in zip(targets, variances or [None] * len(targets), strict=True)
+        ]
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Predict with the regression of each row's level."""
@@ -487,10 +499,13 @@ class LocalEffectEncoder(GroupEncoder):
                 super()._represent_fold(sample, whole), details={**whole.details, "effects_": nothing}
             )
         rows = sample.rows
-        effects, means = self._fit_effects(rows.scores(whole.details["normal_scores_"]), rows)
+        kernels = [found.kernel for found in whole.details["effects_"]] if sample.quick else None
+        effects, means = self._fit_effects(rows.scores(whole.details["normal_scores_"]), rows, kernels)
         return replace(whole, values=means, details={**whole.details, "effects_": effects})
 
-    def _fit_effects(self, scores: Floats, rows: Rows) -> tuple[list[LocalEffects], Floats]:
+    def _fit_effects(
+        self, scores: Floats, rows: Rows, kernels: Sequence[LevelKernel] | None = None
+    ) -> tuple[list[LocalEffects], Floats]:
         """The effects of each class that is predicted, and the mean effect of each level in columns."""
         found = fit_several_local_effects(
             scores,
@@ -500,6 +515,7 @@ class LocalEffectEncoder(GroupEncoder):
             rows.weights,
             max_level_rows=self.max_level_rows,
             seed=self.random_state,
+            kernels=kernels,
         )
         return [effects for effects, _ in found], np.column_stack([means for _, means in found])
 

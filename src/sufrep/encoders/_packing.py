@@ -26,7 +26,9 @@ from sufrep.errors import NotSavableError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation, as_levels, is_null
 from sufrep.solvers.experts import ClassExperts, LinearExperts
-from sufrep.solvers.local_effects import LevelKernel, LocalEffects
+from sufrep.solvers.level_kernels import LevelKernel
+from sufrep.solvers.local_effects import LocalEffects
+from sufrep.solvers.mixed_model import Variances
 from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.nesting import Tier
 from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
@@ -130,6 +132,7 @@ RECORDS: dict[type, dict[str, str]] = {
     },
     ClassExperts: {"probabilities": "numbers s c", "pooled": "numbers c"},
     Curve: {"origin": "number", "coefficients": "numbers q"},
+    Variances: {"ratio": "numbers q", "deviation": "number"},
     LevelKernel: {
         "constant": "number",
         "variances": "numbers m",
