@@ -13,6 +13,7 @@ from benchmarks import (
     bench_effects,
     bench_latent_state,
     bench_means,
+    bench_mixed_model,
     bench_mnl,
     bench_multinomial,
     bench_new_levels,
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "effects": bench_effects,
     "new_levels": bench_new_levels,
     "drift": bench_drift,
+    "mixed_model": bench_mixed_model,
 }
 
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,16 +26,22 @@ class Result:
     reached: bool
 
 
-def alternate(calls: dict[str, Callable[[], Any]], repeats: int, *, warm_up: bool = True) -> dict[str, float]:
-    """Return median seconds of each call; calls are interleaved, so that a slow minute affects all."""
+def alternate(
+    calls: dict[str, Callable[[], Any]], repeats: int, *, warm_up: bool = True, cpu_time: bool = False
+) -> dict[str, float]:
+    """Return median seconds of each call; calls are interleaved, so that a slow minute affects all.
+
+    CPU time hardly depends on what else the machine does, but adds up over the threads.
+    """
+    clock = process_time if cpu_time else perf_counter
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values() if warm_up else ():
         call()
     for _ in range(repeats):
         for name, call in calls.items():
-            start = perf_counter()
+            start = clock()
             call()
-            times[name].append(perf_counter() - start)
+            times[name].append(clock() - start)
     return {name: median(seconds) for name, seconds in times.items()}
 
 

@@ -205,8 +205,10 @@ class MixedModelEncoder(GroupEncoder):
     shops), which no mean by level can express. For classes, their indicators are predicted (of two, the
     second).
 
+    τ and the noise are estimated by at most five rounds of Fisher scoring, on at most 1,000 levels, sampled
+    at random, with a weak prior that levels differ little. m and b then follow from the rows of all levels.
     ``fit_transform`` cross-fits, so that a row's column does not depend on its own response. Memory grows
-    with the number of levels times the square of the number of covariates.
+    with the number of rows times the number of covariates.
 
     Parameters
     ----------
@@ -243,7 +245,7 @@ class MixedModelEncoder(GroupEncoder):
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes.
     random_state : int, default=0
-        Seed of the shuffling of ``cv=int``.
+        Seed of the shuffling of ``cv=int``, and of the sampling of levels.
 
     Attributes
     ----------

@@ -6,8 +6,8 @@ by Fisher scoring on some of the levels, then m and b_g by one pass over all of 
 
 The rows of a level have the distribution N(Zm, σ²K) with K = I + Zρ Zᵀ and ρ = diag τ / σ². All that is
 needed follows from the matrix P = ZᵀK⁻¹Z and the vector ZᵀK⁻¹(y − Zm). Levels with fewer rows than
-coefficients are stacked by size, and K is inverted. For all others K⁻¹ = I − Z (G + ρ⁻¹)⁻¹ Zᵀ, which needs the
-Gram matrix G = ZᵀZ only.
+coefficients are stacked by size, and K is inverted. For all others K⁻¹ = I − Z (G + ρ⁻¹)⁻¹ Zᵀ, which needs
+the Gram matrix G = ZᵀZ only.
 """
 
 from __future__ import annotations
