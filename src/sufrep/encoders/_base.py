@@ -246,7 +246,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def _prepare_rows(self, rows: Rows, whole: Vectors) -> Rows:
         """Return the training rows with what all folds need and no target changes; here as they are.
 
-        Called once before cross-fitting. What `_represent_fold` and `_encode_rows` get are some of these rows.
+        Called once before cross-fitting; `_represent_fold` and `_encode_rows` get some of these rows.
         """
         del whole
         return rows

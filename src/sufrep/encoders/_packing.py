@@ -26,7 +26,8 @@ from sufrep.errors import NotSavableError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation, as_levels, is_null
 from sufrep.solvers.experts import ClassExperts, LinearExperts
-from sufrep.solvers.local_effects import LevelKernel, LocalEffects
+from sufrep.solvers.level_kernels import LevelKernel
+from sufrep.solvers.local_effects import LocalEffects
 from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.nesting import Tier
 from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
