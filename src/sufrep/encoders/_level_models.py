@@ -512,7 +512,7 @@ class LocalEffectEncoder(GroupEncoder):
         found = fit_several_local_effects(
             scores,
             rows.codes,
-            rows.response().output_columns(),
+            list(rows.response().output_columns()),
             rows.n_levels,
             rows.weights,
             max_level_rows=self.max_level_rows,

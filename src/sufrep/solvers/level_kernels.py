@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # Effects explain at most this share of the residual variance.
 _MOST_EXPLAINED = 0.95
 
-# Limits of the search for a kernel: components, and pairs of rows. More pairs find weaker components, but take
-# time in proportion to the covariates: so many pairs if that gives at most so many distances.
+# Limits of the search for a kernel: components, and pairs of rows. More pairs find weaker components, but
+# take time in proportion to the covariates: so many pairs if that gives at most so many distances.
 _MOST_COMPONENTS = 3
 _MOST_PAIRS, _MOST_DISTANCES = 300_000, 4_000_000
 # This many pairs even if that gives more distances, which are then limited by memory.
@@ -96,6 +96,8 @@ class LevelKernel:
 
     def covariances(self, first: Floats, second: Floats) -> Floats:
         """Return k for all pairs of rows of two tables of the used covariates; (n, m)."""
+        if not len(self.variances):
+            return np.full((len(first), len(second)), self.constant)
         return self.products(self.factors(first)[0], self.factors(second)[1])
 
     def factors(self, scores: Floats) -> tuple[list[Floats], list[Floats]]:
@@ -115,14 +117,15 @@ class LevelKernel:
         return first, second
 
     def products(self, first: Sequence[Floats], second: Sequence[Floats]) -> Floats:
-        """Return k from some rows of the first `factors` and some of the second, or stacks; (..., n, m)."""
-        found = None
-        for one, other in zip(first, second, strict=True):
-            part = one @ other.swapaxes(-1, -2)
-            np.exp(part, out=part)
-            found = part if found is None else np.add(found, part, out=found)
-        if found is None:
-            raise TypeError("a kernel without components has no factors")
+        """Return k from some rows of the first `factors` and some of the second, or stacks; (..., n, m).
+
+        There has to be a component.
+        """
+        parts = (one @ other.swapaxes(-1, -2) for one, other in zip(first, second, strict=True))
+        found = next(parts)
+        np.exp(found, out=found)
+        for part in parts:
+            found += np.exp(part, out=part)
         found += self.constant
         return found
 
@@ -212,7 +215,7 @@ class LevelPairs:
         return self._distances[j]
 
     def components(self, weights: Singles, n: int | None = None) -> Singles:
-        """Return exp(−½ Σ_j w_j (z_j − z'_j)²) for each row of weights (m, p) and the first n pairs; (m, n)."""
+        """Return exp(−½ Σ_j w_j (z_j − z'_j)²) for rows of weights (m, p) and the first n pairs; (m, n)."""
         used = np.flatnonzero(weights.any(axis=0))
         found = np.zeros((len(weights), len(self.first[:n])), dtype=np.float32)
         if len(used):
@@ -278,7 +281,8 @@ def _draw(rows: LevelRows, own: bool, most: int, rng: np.random.Generator) -> tu
     chosen = np.zeros(len(levels), dtype=bool)
     # At least one level, however large.
     chosen[levels[: 1 + np.searchsorted(np.cumsum(n_pairs(rows.sizes[levels])), most)]] = True
-    first, second = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
+    first: list[Codes] = [np.empty(0, dtype=np.intp)]
+    second: list[Codes] = [np.empty(0, dtype=np.intp)]
     for stack, places in rows.stacks(_MOST_SCORED):
         one, other = np.triu_indices(places.shape[1], 0 if own else 1)
         members = rows.order[places[chosen[stack]]]
@@ -447,7 +451,7 @@ def _standardize(products: Floats, counts: Floats) -> tuple[Singles, Singles, fl
     return (counts * centered / deviation).astype(np.float32), counts.astype(np.float32), total
 
 
-def _score(slopes: Singles, variances: Singles, total: float) -> Floats:
+def _score(slopes: Singles, variances: Floats | Singles, total: float) -> Floats:
     """Squared t values."""
     counts = (slopes > 0) & (variances > _LEAST_VARIANCE)
     found = np.zeros(slopes.shape)

@@ -65,8 +65,8 @@ class LocalEffects:
         sizes = self.ends - starts
         inside = np.flatnonzero(codes >= 0)
         if not len(self.kernel.variances):
-            level = np.repeat(np.arange(len(sizes)), sizes)
-            total = np.bincount(level, self.coefficients, minlength=len(sizes))
+            owner = np.repeat(np.arange(len(sizes)), sizes)
+            total = np.bincount(owner, self.coefficients, minlength=len(sizes))
             found[inside] = self.kernel.constant * total[codes[inside]]
             return found
         rows = LevelRows.of(codes[inside], len(sizes))
@@ -183,7 +183,7 @@ def _solve(
     levels = np.repeat(np.arange(len(rows.sizes)), rows.sizes)
 
     def sums(values: Floats) -> Floats:
-        return np.bincount(levels, values, minlength=len(rows.sizes))
+        return np.asarray(np.bincount(levels, values, minlength=len(rows.sizes)), dtype=np.float64)
 
     if len(kernel.variances):
         solved = np.empty(len(residuals))
