@@ -56,43 +56,93 @@ def test_states_of_skewed_covariates_are_found_by_their_ranks():
     X, sample = drawn(3000, p=10, levels_per_latent=10)
     skewed = X.assign(**{name: np.exp(2 * X[name]) for name in X.columns if name != "group"})
     by_ranks, by_moments = (
-        LatentStateEncoder("group", n_states=3, transform_covariates=how).fit(skewed)
+        LatentStateEncoder("group", n_states=3, transform_covariates=how, tol=1e-8, max_iter=500).fit(skewed)
         for how in ("normal_scores", "standardize")
     )
     assert agreement(by_ranks.representations_["group"].values, sample.state_probabilities) > 0.96
     assert agreement(by_moments.representations_["group"].values, sample.state_probabilities) < 0.96
 
 
-def test_the_true_number_of_states_is_chosen():
-    X, _ = drawn(2000, p=10, n_latent=4, levels_per_latent=10)
-    encoder = LatentStateEncoder("group").fit(X)
+@pytest.mark.parametrize("use_target", [False, True])
+def test_the_true_number_of_states_is_chosen(use_target):
+    X, sample = drawn(2000, p=10, n_latent=4, levels_per_latent=10)
+    encoder = LatentStateEncoder("group", use_target=use_target).fit(X, sample.y)
     assert encoder.n_states_ == {"group": 4}
     scores = encoder.held_out_["group"]
-    assert max(scores, key=scores.__getitem__) == "4"
+    assert max(scores, key=scores.__getitem__) == "4" if use_target else not scores
     assert encoder.get_feature_names_out().tolist()[-4:] == [f"group_state{j}" for j in (1, 2, 3, 4)]
 
 
 def test_no_more_states_are_tried_than_are_allowed():
-    X, _ = drawn(1000, n_latent=5, levels_per_latent=6)
-    assert LatentStateEncoder("group", n_starts=1).fit(X).n_states_["group"] > 3
-    for most in (1, 3):
-        encoder = LatentStateEncoder("group", max_states=most, n_starts=1).fit(X)
+    X, sample = drawn(1000, n_latent=5, levels_per_latent=6)
+    assert LatentStateEncoder("group").fit(X).n_states_["group"] > 3
+    for most, use_target in ((1, False), (1, True), (3, False), (3, True)):
+        encoder = LatentStateEncoder("group", max_states=most, use_target=use_target).fit(X, sample.y)
         assert encoder.n_states_ == {"group": most}
         assert max(map(int, encoder.held_out_["group"]), default=1) <= most
     assert LatentStateEncoder("group", n_states=5, max_states=3).fit(X).n_states_ == {"group": 5}
 
 
-def test_the_levels_that_the_number_of_states_is_chosen_on_do_not_depend_on_names_or_weights(monkeypatch):
-    """If there are many rows, only some levels take part in the choice."""
-    monkeypatch.setattr(_latent_state, "_MOST_CHOICE_ROWS", 150)
-    X, _ = drawn(400, n_latent=2, levels_per_latent=5)
-    encoder = LatentStateEncoder("group", max_states=2)
+def same_rows_in_other_words(X: pd.DataFrame) -> list[tuple[pd.DataFrame, np.ndarray, np.ndarray | None]]:
+    """Every row twice: by its weight, under other names of levels, in another order, and as two rows.
+
+    With each of them, the position of every row in the original.
+    """
+    n = len(X)
+    order, twice, heavy = np.random.default_rng(0).permutation(n), np.arange(2 * n) // 2, np.full(n, 2.0)
     renamed = X.assign(group=[name[::-1] for name in X["group"]])
-    twice = X.iloc[np.repeat(np.arange(len(X)), 2)]
-    expected = encoder.fit(X, sample_weight=np.full(len(X), 2.0)).held_out_["group"]
-    assert set(expected) == {"1", "2"}
-    for found in (encoder.fit(renamed, sample_weight=np.full(len(X), 2.0)), encoder.fit(twice)):
-        assert found.held_out_["group"] == pytest.approx(expected, rel=1e-9)
+    return [
+        (X, np.arange(n), heavy),
+        (renamed, np.arange(n), heavy),
+        (X.iloc[order], order, heavy),
+        (X.iloc[twice], twice, None),
+    ]
+
+
+def test_the_levels_that_the_number_of_states_is_chosen_on_do_not_depend_on_names_or_weights(monkeypatch):
+    """If there are many rows, only some levels take part in the choice with the target."""
+    monkeypatch.setattr(_latent_state, "_MOST_CHOICE_ROWS", 150)
+    X, sample = drawn(400, n_latent=2, levels_per_latent=5)
+    encoder = LatentStateEncoder("group", max_states=2, use_target=True)
+    found = [
+        encoder.fit(rows, sample.y[place], sample_weight=weights).held_out_["group"]
+        for rows, place, weights in same_rows_in_other_words(X)
+    ]
+    assert set(found[0]) == {"1", "2"}
+    for scores in found[1:]:
+        assert scores == pytest.approx(found[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("levels_per_latent", [5, 200])
+def test_the_rows_that_states_are_fitted_to_do_not_depend_on_names_order_or_weights(levels_per_latent):
+    X, _ = drawn(1200, n_latent=2, levels_per_latent=levels_per_latent)
+    encoder = LatentStateEncoder("group", n_states=2, max_rows=300, output="both", remainder="drop")
+    found = []
+    for rows, place, weights in same_rows_in_other_words(X):
+        encoded = np.empty((len(X), 4))
+        encoded[place] = encoder.fit(rows, sample_weight=weights).transform(rows)
+        found.append(encoded)
+    for encoded in found[1:]:
+        np.testing.assert_allclose(encoded, found[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("levels_per_latent", [2, 40])
+def test_states_fitted_to_some_of_the_rows_are_nearly_those_of_all(levels_per_latent):
+    """Of four levels, part of the rows of each are used; of eighty, all rows of some levels."""
+    X, sample = drawn(8000, p=10, n_latent=2, levels_per_latent=levels_per_latent)
+    some, whole = (LatentStateEncoder("group", n_states=2, max_rows=m).fit(X) for m in (2000, 8000))
+    for encoder in (some, whole):
+        assert agreement(encoder.representations_["group"].values, sample.state_probabilities) > 0.97
+    assert np.abs(columns_of(some, X, "state") - columns_of(whole, X, "state")).max() < 0.15
+    assert not np.array_equal(some.mixtures_["group"].means, whole.mixtures_["group"].means)
+
+
+def test_with_many_rows_the_rows_of_a_level_say_its_states_under_another_name():
+    X, _ = drawn(1200)
+    encoder = LatentStateEncoder("group", n_states=3, max_rows=300).fit(X)
+    rows = X[X["group"] == X["group"][0]]
+    known, again = (columns_of(encoder, part, "state")[0] for part in (rows, rows.assign(group="new")))
+    np.testing.assert_allclose(again, known, atol=1e-9)
 
 
 def test_one_state_is_chosen_where_levels_do_not_differ():

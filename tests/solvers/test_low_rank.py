@@ -191,6 +191,15 @@ class TestComponentsAboveNoise:
         chosen = [n_components_above_noise(*pure_noise(s, n_levels, n_covariates, 20)) for s in range(50)]
         assert np.mean(np.array(chosen) == 1) >= 0.9
 
+    def test_centered_noise_has_no_component_and_centered_states_one_less(self):
+        rng = np.random.default_rng(0)
+        weight, within = np.full(60, 20.0), np.eye(5)
+        noise = rng.normal(size=(60, 5)) / np.sqrt(20)
+        for states, expected in ((np.zeros((1, 5)), 0), (2 * np.eye(5)[:1], 0), (2 * np.eye(5)[:3], 2)):
+            mean = states[np.arange(60) % len(states)] + noise
+            found = n_components_above_noise(mean - mean.mean(axis=0), weight, within, centered=True)
+            assert found == expected
+
     def test_noise_around_a_common_mean_gives_one_component(self):
         chosen = []
         for seed in range(50):

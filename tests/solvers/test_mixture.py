@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 from sufrep import simulate
 from sufrep.solvers import mixture as module
 from sufrep.solvers.experts import ClassExperts, LinearExperts, first_class_experts, first_linear_experts
-from sufrep.solvers.mixture import Mixture, fit_mixture, fit_with_target, posteriors
+from sufrep.solvers.mixture import Mixture, fit_mixture, fit_with_target, level_shares, posteriors
 from sufrep.solvers.states import MixtureRows, start_mixture
 
 
@@ -165,3 +165,59 @@ def test_aligning_undoes_a_reordering() -> None:
     aligned = mixture.reordered(np.array([2, 0, 1])).aligned(mixture)
     np.testing.assert_array_equal(aligned.means, mixture.means)
     np.testing.assert_array_equal(aligned.shares, mixture.shares)
+
+
+def naive_shares(density: np.ndarray, weights: np.ndarray, pseudo_rows: np.ndarray) -> np.ndarray:
+    """The mode of the posterior of one level's shares, by many rounds of plain EM."""
+    shares = pseudo_rows / pseudo_rows.sum()
+    for _ in range(20_000):
+        joint = density * shares
+        counts = weights @ (joint / joint.sum(axis=1, keepdims=True)) + pseudo_rows
+        shares = counts / counts.sum()
+    return shares
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("spread", [0.3, 1.0, 3.0])
+def test_shares_given_the_states_are_where_plain_em_ends(weighted: bool, spread: float) -> None:
+    # States that are near each other are where plain EM is slow.
+    sample, _ = draw(300)
+    mixture = start_mixture(sample, 3, seed=0)
+    mixture = replace(mixture, means=spread * mixture.means, prior=np.array([0.6, 0.3, 0.1]))
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 4.0], 300) if weighted else np.ones(300)
+    found = level_shares(
+        mixture,
+        sample.rows,
+        sample.codes,
+        sample.n_levels + 1,
+        concentration=2.0,
+        weights=weights if weighted else None,
+    )
+    density = np.exp(naive_log_joint(replace(mixture, shares=np.ones_like(mixture.shares)), sample))
+    for level in range(sample.n_levels):
+        own = sample.codes == level
+        expected = naive_shares(density[own], weights[own], 2.0 * mixture.prior)
+        np.testing.assert_allclose(found[level], expected, atol=1e-6)
+    np.testing.assert_allclose(found[-1], mixture.prior)  # a level without rows
+
+
+def test_shares_given_the_states_depend_on_no_other_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample, _ = draw(300)
+    mixture = start_mixture(sample, 3, seed=0)
+    together = level_shares(mixture, sample.rows, sample.codes, sample.n_levels, concentration=1.0)
+    monkeypatch.setattr(module, "_BLOCK", 37)
+    parts = level_shares(mixture, sample.rows, sample.codes, sample.n_levels, concentration=1.0)
+    np.testing.assert_allclose(parts, together, rtol=1e-12)
+    for level in range(sample.n_levels):
+        rows = sample.rows[sample.codes == level]
+        alone = level_shares(mixture, rows, np.zeros(len(rows), dtype=int), 1, concentration=1.0)
+        np.testing.assert_allclose(alone[0], together[level], rtol=1e-12)
+
+
+def test_a_row_that_only_an_unlikely_state_explains_has_finite_shares() -> None:
+    sample, _ = draw(300)
+    mixture = start_mixture(sample, 3, seed=0)
+    mixture = replace(mixture, prior=np.array([1.0, 0.0, 0.0]), covariance=1e-4 * mixture.covariance)
+    rows = mixture.center + mixture.means[[1, 1, 2]]
+    found = level_shares(mixture, rows, np.array([0, 0, 1]), 2, concentration=1.0)
+    np.testing.assert_allclose(found, [[1 / 3, 2 / 3, 0], [1 / 2, 0, 1 / 2]], atol=1e-6)

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep import Simulation, simulate
-from sufrep.solvers.states import MixtureRows, best_of_starts, choose_n_states, start_mixture
+from sufrep.solvers.states import (
+    MixtureRows,
+    best_of_starts,
+    choose_n_states,
+    count_states,
+    start_mixture,
+)
 
 
 def simulated(**sizes: Any) -> tuple[MixtureRows, Simulation]:
@@ -109,6 +115,37 @@ def test_the_true_number_of_states_is_chosen() -> None:
     chosen, scores = choose_n_states(sample, folds, seed=0, concentration=1.0)
     assert chosen == 3
     assert max(scores, key=lambda number: scores[number]) == 3
+
+
+@pytest.mark.parametrize("n_latent", [2, 3, 6])
+def test_the_means_of_levels_show_the_number_of_states(n_latent: int) -> None:
+    samples = [simulated(n=4000, n_latent=n_latent, levels_per_latent=15, seed=s)[0] for s in range(3)]
+    found = [count_states(sample, max_states=30) for sample in samples]
+    # Each dimension that is noise is counted in 5 % of samples.
+    assert sorted(found)[:2] == [n_latent, n_latent]
+    assert max(found) <= n_latent + 1
+    assert count_states(samples[0], max_states=2) == 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_state_is_counted_where_levels_do_not_differ(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sample = MixtureRows(rng.normal(size=(600, 4)), rng.integers(0, 40, 600), 40)
+    assert count_states(sample, max_states=30) == 1
+
+
+@pytest.mark.parametrize(("n", "n_levels"), [(100, 100), (110, 100), (30, 4)])
+def test_one_state_is_counted_where_rows_are_too_few(n: int, n_levels: int) -> None:
+    # With one row in most levels, or few in all, no noise within levels is seen in most directions.
+    rng = np.random.default_rng(0)
+    sample = MixtureRows(rng.normal(size=(n, 20)), np.arange(n) % n_levels, n_levels)
+    assert count_states(sample, max_states=30) == 1
+
+
+def test_covariates_without_noise_show_states_too() -> None:
+    codes = np.arange(400) % 20
+    rows = np.column_stack([codes % 2, np.random.default_rng(0).normal(size=400)]).astype(float)
+    assert count_states(MixtureRows(rows, codes, 20), max_states=30) == 2
 
 
 def test_more_states_than_levels_and_collinear_covariates_have_finite_shares() -> None:

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sufrep._frames import Lookup
 from sufrep._sklearn import Interval, StrOptions
 from sufrep._splits import level_folds
+from sufrep._threads import one_thread
 from sufrep.encoders._base import (
     TARGET_CONSTRAINTS,
     GroupEncoder,
@@ -23,7 +24,7 @@ from sufrep.encoders._base import (
 from sufrep.errors import warn
 from sufrep.solvers.mixture import posteriors
 from sufrep.solvers.new_levels import StatesRule
-from sufrep.solvers.states import MixtureRows, best_of_starts, choose_n_states
+from sufrep.solvers.states import MixtureRows, choose_n_states, count_states, fit_states
 
 if TYPE_CHECKING:
     from sufrep._arrays import Codes
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from sufrep.solvers.mixture import Mixture
     from sufrep.solvers.regressions import NormalScores
 
-# The number of states is chosen on levels with about this many rows in all, and with this many folds unless
-# `cv` is an integer.
+# With the target, the number of states is chosen on levels with about this many rows in all, and with this
+# many folds unless `cv` is an integer.
 _MOST_CHOICE_ROWS = 50_000
 _DEFAULT_FOLDS = 3
 
@@ -82,12 +83,14 @@ class LatentStateEncoder(GroupEncoder):
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
     n_states : int or "auto", default="auto"
-        Number of hidden states. "auto" chooses the number that predicts the covariates (with ``use_target``
-        also the target) of held-out rows best, given their levels; ties go to the larger one, because too few
-        states lose much and too many little. (BIC does not work here: it chooses 1 if the parameters of ψ are
-        counted.)
+        Number of hidden states. "auto" counts the dimensions of the level means that are above their noise,
+        as `LowRankEncoder` does, and adds 1: the means of levels that mix k states span k − 1 dimensions, and
+        none where levels do not differ. With ``use_target``, where states may differ in the target only, it
+        chooses the number that predicts covariates and target of held-out rows best, given their levels; ties
+        go to the larger one, because too few states lose much and too many little. (BIC does not work here:
+        it chooses 1 if the parameters of ψ are counted.)
     max_states : int, default=30
-        The largest number that "auto" tries.
+        The largest number that "auto" chooses.
     output : {"states", "posterior", "both"}, default="states"
         The columns: ψ of the row's level, the posterior of the row, or both in this order. Learners that
         cannot compute the posterior for themselves, such as trees, do best with "both".
@@ -110,12 +113,17 @@ class LatentStateEncoder(GroupEncoder):
         The column of X that says when each row happened, for ``cv="ordered"``: numbers, dates, or ISO text.
         With a `TimeSeriesSplit`, rows are checked to be in the order of this column. It passes through like
         any other column and, if it is numeric, is a covariate unless ``covariates`` leaves it out.
-    n_starts : int, default=3
-        Number of starts of EM; the best one after a few rounds is run to convergence.
-    max_iter : int, default=500
+    n_starts : int, default=1
+        Number of starts of EM, each from the best of four runs of k-means; the best one after a few rounds is
+        run to convergence.
+    max_iter : int, default=100
         Maximum number of rounds of EM.
-    tol : float, default=1e-6
+    tol : float, default=1e-4
         EM stops when a round improves the criterion by less than this per row.
+    max_rows : int, default=20000
+        If there are more rows, the states are fitted to so many, of levels drawn at random, and all levels
+        get the probabilities that their own rows say, given the states. With ``use_target``, all rows are
+        used.
     random_state : int, default=0
         Seed of starts and folds.
 
@@ -136,7 +144,8 @@ class LatentStateEncoder(GroupEncoder):
     n_states_ : dict of str to int
         Number of states of each group.
     held_out_ : dict of str to dict
-        Mean log-density of held-out rows for each number of states that was tried; empty if it was given.
+        With ``use_target``: mean log-density of held-out rows for each number of states that was tried;
+        empty if it was given.
     iterations_ : dict of str to int
         Number of rounds of EM; ``n_iter_`` is the largest.
 
@@ -167,9 +176,10 @@ class LatentStateEncoder(GroupEncoder):
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 3
     time: Column | None = None
-    n_starts: int = 3
-    max_iter: int = 500
-    tol: float = 1e-6
+    n_starts: int = 1
+    max_iter: int = 100
+    tol: float = 1e-4
+    max_rows: int = 20_000
     random_state: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -184,6 +194,7 @@ class LatentStateEncoder(GroupEncoder):
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "max_rows": [Interval(Integral, 1, None, closed="left")],
     }
 
     n_iter_ = property(most_iterations)
@@ -240,7 +251,8 @@ class LatentStateEncoder(GroupEncoder):
             return lookup
         shares = np.asarray(lookup.values)[lookup.positions]
         scores = rows.scores(vectors.details["normal_scores_"])
-        posterior = posteriors(vectors.details["mixtures_"], scores, shares)
+        with one_thread(blas_only=True):
+            posterior = posteriors(vectors.details["mixtures_"], scores, shares)
         return Lookup(posterior if self.output == "posterior" else np.hstack([shares, posterior]))
 
     def _mixture_rows(self, maps: NormalScores, rows: Rows) -> MixtureRows:
@@ -255,9 +267,10 @@ class LatentStateEncoder(GroupEncoder):
         return MixtureRows(scores, rows.codes, rows.n_levels, rows.weights, target, n_classes)
 
     def _fit_mixture(self, rows: MixtureRows, n_states: int) -> Mixture:
-        return best_of_starts(
+        return fit_states(
             rows,
             n_states,
+            max_rows=len(rows.codes) if self.use_target else self.max_rows,
             n_starts=self.n_starts,
             seed=self.random_state,
             concentration=self.concentration,
@@ -269,6 +282,8 @@ class LatentStateEncoder(GroupEncoder):
         """The number of states, and the scores of those that were tried."""
         if not isinstance(self.n_states, str):
             return self.n_states, {}
+        if not self.use_target:
+            return count_states(rows, self.max_states), {}
         rows = rows.canonical()
         if len(rows.codes) > _MOST_CHOICE_ROWS:
             rows = rows.take(_rows_of_some_levels(rows, self.random_state)).canonical()

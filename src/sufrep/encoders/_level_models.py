@@ -344,12 +344,16 @@ class MixedModelEncoder(GroupEncoder):
     def _fit_models(
         self, scores: Floats, rows: Rows, variances: Sequence[Variances] | None = None
     ) -> tuple[ArrangedLevels, list[MixedModel]]:
-        """The rows by level, and a model of each class that is predicted, with variances if they are known."""
+        """The rows by level, and a model of each class that is predicted, with given variances if any."""
         arranged = arrange_levels(scores, rows.codes, rows.n_levels, rows.weights)
-        targets = rows.response().output_columns()
         return arranged, [
-            fit_arranged(arranged, y, variances=known, seed=self.random_state)
-            for y, known in zip(targets, variances or [None] * len(targets), strict=True)
+            fit_arranged(
+                arranged,
+                y,
+                variances=None if variances is None else variances[number],
+                seed=self.random_state,
+            )
+            for number, y in enumerate(rows.response().output_columns())
         ]
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:

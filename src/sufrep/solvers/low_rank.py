@@ -83,7 +83,9 @@ def column_signs(matrix: Floats) -> Floats:
     return np.where(matrix[largest, np.arange(matrix.shape[1])] < 0, -1.0, 1.0)
 
 
-def n_components_above_noise(mean: Floats, weight: Floats, within_covariance: Floats) -> int:
+def n_components_above_noise(
+    mean: Floats, weight: Floats, within_covariance: Floats, *, centered: bool = False
+) -> int:
     """Number of components of the level means that are significantly above their noise.
 
     If all true level means were zero, the sample means divided by their standard errors would be standard
@@ -101,11 +103,14 @@ def n_components_above_noise(mean: Floats, weight: Floats, within_covariance: Fl
     within_covariance : ndarray of shape (n_covariates, n_covariates)
         Pooled covariance of the rows within levels. It may be singular: in directions without noise, every
         dimension that the means span is a component.
+    centered : bool, default=False
+        Whether the weighted average of the means was subtracted from them, which leaves noise of one
+        dimension less, and perhaps nothing else: the result may then be 0.
 
     Returns
     -------
     int
-        At least 1 and at most the smaller of n_levels and n_covariates.
+        At least 1, unless ``centered``, and at most the smaller of n_levels and n_covariates.
     """
     mean, weight = mean[weight > 0], weight[weight > 0]
     n_levels, n_covariates = len(mean), len(within_covariance)
@@ -116,8 +121,9 @@ def n_components_above_noise(mean: Floats, weight: Floats, within_covariance: Fl
     # Components without noise are removed before the others are tested, the limit of a vanishing noise.
     rows -= certain @ (certain.T @ rows)
     n_certain: int = certain.shape[1]
-    n_noisy = _n_above_edge(rows, n_rows=n_levels - n_certain, dof=float(weight.sum()) - n_levels)
-    return max(1, min(n_certain + n_noisy, n_levels, n_covariates))
+    n_rows = n_levels - n_certain - centered
+    n_noisy = _n_above_edge(rows, n_rows=n_rows, dof=float(weight.sum()) - n_levels)
+    return max(0 if centered else 1, min(n_certain + n_noisy, n_levels, n_covariates))
 
 
 def _n_above_edge(rows: Floats, n_rows: int, dof: float) -> int:

@@ -21,11 +21,20 @@ from scipy.optimize import linear_sum_assignment
 from sufrep._arrays import blocks
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Array, Codes, Floats
+    from collections.abc import Sequence
+
+    from sufrep._arrays import Array, Codes, Floats, Mask
     from sufrep.solvers.experts import Experts, ExpertSums
     from sufrep.solvers.multinomial import RowBlocks
 
-_BLOCK = 32_768  # rows whose responsibilities are held at a time
+_BLOCK = 8_192  # rows whose responsibilities are held at a time; they fit into the cache
+_LEAST_SHARE = 1e-300  # whose logarithm is finite
+_LEAST_START = 1e-200  # what a row may be divided by
+# Change of the shares of a level in a round at which they have converged, most rounds, and the longest step
+# in units of such a change.
+_SHARE_TOLERANCE = 1e-8
+_MOST_CYCLES = 200
+_LONGEST_STEP = 1e6
 _MEAN_WEIGHT = 0.1  # pseudo-rows at the overall mean, for each state
 _COVARIANCE_WEIGHT = 3.0  # pseudo-rows with identity covariance
 
@@ -69,13 +78,21 @@ class Mixture:
 
     def log_joint(self, rows: Floats, shares: Floats) -> Floats:
         """Return log ψ_l + log P(x|l) up to a term that is the same for all states; (n, n_states)."""
+        weights, offset = self.discriminant()
+        return np.asarray(rows @ weights - offset + np.log(np.maximum(shares, _LEAST_SHARE)))
+
+    def discriminant(self) -> tuple[Floats, Floats]:
+        """Return A and b of log P(x|l) = x A_l − b_l, up to a term that is the same for all states."""
         weights = cho_solve(cho_factor(self.covariance), self.means.T)
-        offset = (self.means.T * weights).sum(axis=0) / 2
-        return np.asarray((rows - self.center) @ weights - offset + np.log(np.maximum(shares, 1e-300)))
+        return weights, self.center @ weights + (self.means.T * weights).sum(axis=0) / 2
 
     def posterior(self, rows: Floats, shares: Floats) -> Floats:
         """P(L=l | X=x, G=g) of rows whose levels have the given `shares`; (n, n_states)."""
-        return normalised(self.log_joint(rows, shares))
+        weights, offset = self.discriminant()
+        joint, _ = _relative(rows @ weights - offset)
+        joint *= np.maximum(shares, _LEAST_SHARE)
+        joint /= joint.sum(axis=1, keepdims=True)
+        return joint
 
     def log_density(self, rows: Floats, shares: Floats, target: Array | None = None) -> Floats:
         """Log P(X=x | G=g), or log P(X=x, Y=y | G=g) if there is a target, of each row; (n,)."""
@@ -148,8 +165,9 @@ def fit_mixture(
     scatter, total = _scatter(rows, weights, start.center)
     level_weight = np.bincount(codes, weights, minlength=len(start.shares)).astype(np.float64)
     mixture, history, converged = start, [], False
+    indicators = _level_indicators(codes, len(start.shares))
     for _ in range(max_iter):
-        sums = _e_step(rows, codes, mixture, weights, target)
+        sums = _e_step(rows, codes, mixture, weights, target, indicators)
         history.append(_criterion(mixture, sums, scatter, total, concentration))
         if len(history) > 1 and history[-1] - history[-2] < tol * total:
             converged = True
@@ -173,7 +191,8 @@ def fit_with_target(
     the second fit.
     """
     first = fit_mixture(rows, codes, start, weights=weights, target=target, **options)
-    sums = _e_step(rows, codes, first, weights, target)
+    indicators = _level_indicators(codes, len(start.shares))
+    sums = _e_step(rows, codes, first, weights, target, indicators)
     assert first.experts is not None
     assert sums.experts is not None
     experts = first.experts.calibrated(sums.experts)
@@ -202,6 +221,112 @@ def posteriors(mixture: Mixture, rows: RowBlocks | Floats, shares: Floats) -> Fl
     return result
 
 
+def level_shares(
+    mixture: Mixture,
+    rows: Floats,
+    codes: Codes,
+    n_levels: int,
+    *,
+    concentration: float,
+    weights: Floats | None = None,
+) -> Floats:
+    """Probabilities of the states in levels, given their rows and the states; (n_levels, n_states).
+
+    The mode of their posterior, in which the prior weighs as much as ``concentration`` rows, by EM that is
+    accelerated for each level (SQUAREM of Varadhan and Roland 2008, Scandinavian Journal of Statistics 35).
+    It depends on no row of another level.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Its own shares are not used.
+    rows : ndarray, shape (n, p)
+    codes : ndarray of int, shape (n,)
+        The level of each row.
+    n_levels : int
+    concentration : float
+    weights : ndarray, shape (n,), optional
+        Frequency weights.
+    """
+    order, count = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=n_levels)
+    prior = np.maximum(mixture.prior, _LEAST_START)
+    shares, (slopes, offset) = np.tile(prior, (n_levels, 1)), mixture.discriminant()
+    present = np.flatnonzero(count)  # a level without rows has the prior
+    ends = np.cumsum(count[present])
+    for part in np.split(np.arange(len(present)), np.flatnonzero(np.diff((ends - 1) // _BLOCK)) + 1):
+        some = order[ends[part[0]] - count[present[part[0]]] : ends[part[-1]]] if len(part) else order[:0]
+        # The part of the joint density that does not depend on the shares is computed once.
+        density, _ = _relative(rows[some] @ slopes - offset)
+        own = np.ones(len(some)) if weights is None else weights[some]
+        levels = _LevelRows(density, own, count[present[part]], concentration * prior)
+        shares[present[part]] = _accelerated(levels, shares[present[part]])
+    return shares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LevelRows:
+    """Rows sorted by level, each of which has a row.
+
+    Attributes
+    ----------
+    density : ndarray, shape (n, n_states)
+        Of each row in each state, up to a factor of the row.
+    weights : ndarray, shape (n,)
+    count : ndarray of int, shape (n_levels,)
+        Number of rows of each level.
+    pseudo_rows : ndarray, shape (n_states,)
+        The prior, as rows of every level.
+    """
+
+    density: Floats
+    weights: Floats
+    count: Codes
+    pseudo_rows: Floats
+
+    def update(self, shares: Floats) -> Floats:
+        """One round of EM; (n_levels, n_states)."""
+        likelihood = np.einsum("ij,ij->i", self.density, np.repeat(shares, self.count, axis=0))
+        ends = np.append(0, np.cumsum(self.count))
+        n_rows = len(likelihood)
+        by_level = sparse.csr_array(
+            (self.weights / likelihood, np.arange(n_rows), ends), shape=(len(self.count), n_rows)
+        )
+        found = shares * (by_level @ self.density) + self.pseudo_rows
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def take(self, chosen: Mask) -> _LevelRows:
+        """Some of the levels."""
+        rows = np.repeat(chosen, self.count)
+        return _LevelRows(self.density[rows], self.weights[rows], self.count[chosen], self.pseudo_rows)
+
+
+def _accelerated(levels: _LevelRows, shares: Floats) -> Floats:
+    """The shares where EM stays, from given ones; each level stops for itself."""
+    result, active = shares.copy(), np.arange(len(shares))
+    safe, before = shares, np.full(len(shares), np.inf)
+    for _ in range(_MOST_CYCLES):
+        first = levels.update(shares)
+        second = levels.update(first)
+        result[active] = second
+        step = first - shares
+        size = np.abs(step).max(axis=1)
+        turn = second - first - step
+        length = np.sqrt((step**2).sum(axis=1) / np.maximum((turn**2).sum(axis=1), 1e-200))[:, None]
+        length = np.clip(length, 1.0, _LONGEST_STEP)
+        ahead = shares + 2 * length * step + length**2 * turn
+        ahead = np.where((ahead > 0).all(axis=1, keepdims=True), ahead, second)
+        # A step that led farther away is undone. EM itself never goes wrong, so there is always progress.
+        worse = size > before
+        shares, before = np.where(worse[:, None], safe, ahead), np.where(worse, np.inf, size)
+        moving, safe = size > _SHARE_TOLERANCE, second
+        if not moving.any():
+            break
+        if not moving.all():
+            levels, active = levels.take(moving), active[moving]
+            shares, safe, before = shares[moving], safe[moving], before[moving]
+    return result
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _ExpectedSums:
     """Expected sufficient statistics from an E-step.
@@ -227,33 +352,60 @@ class _ExpectedSums:
 
 
 def _e_step(
-    rows: RowBlocks | Floats, codes: Codes, mixture: Mixture, weights: Floats | None, target: Array | None
+    rows: RowBlocks | Floats,
+    codes: Codes,
+    mixture: Mixture,
+    weights: Floats | None,
+    target: Array | None,
+    indicators: Sequence[sparse.csr_array],
 ) -> _ExpectedSums:
     """Expected sufficient statistics, summed over blocks of rows."""
     n_levels, n_states = mixture.shares.shape
     weight, total = np.zeros(n_states), np.zeros_like(mixture.means)
     level_state, log_likelihood = np.zeros((n_levels, n_states)), 0.0
     experts = None if mixture.experts is None else mixture.experts.empty_sums()
-    for part in blocks(len(codes), _BLOCK):
+    (slopes, offset), shares = mixture.discriminant(), np.maximum(mixture.shares, _LEAST_SHARE)
+    for part, indicator in zip(blocks(len(codes), _BLOCK), indicators, strict=True):
         block = rows[part]
-        centered = block - mixture.center
-        joint = mixture.log_joint(block, mixture.shares[codes[part]])
+        density = block @ slopes
+        density -= offset
         if experts is not None and mixture.experts is not None and target is not None:
-            joint += mixture.experts.log_density(centered, target[part])
-        log_density = log_sum_exp(joint)
-        responsibilities = np.exp(joint - log_density[:, None])
+            density += mixture.experts.log_density(block - mixture.center, target[part])
+        # The shares are multiplied by rather than their logarithms added, of which there would be one a row.
+        responsibilities, largest = _relative(density)
+        responsibilities *= shares[codes[part]]
+        likelihood = responsibilities.sum(axis=1)
+        responsibilities /= likelihood[:, None]
+        log_density = largest + np.log(likelihood)
         if weights is not None:
             responsibilities *= weights[part, None]
-            log_density = log_density * weights[part]
+            log_density *= weights[part]
         log_likelihood += float(log_density.sum())
         weight += responsibilities.sum(axis=0)
-        total += responsibilities.T @ centered
-        ones = np.ones(len(block))
-        index = (codes[part], np.arange(len(block)))
-        level_state += sparse.csr_array((ones, index), shape=(n_levels, len(block))) @ responsibilities
+        total += responsibilities.T @ block
+        level_state += indicator @ responsibilities
         if experts is not None and target is not None:
-            experts.add(centered, responsibilities, target[part])
-    return _ExpectedSums(weight, total, level_state, log_likelihood, experts)
+            experts.add(block - mixture.center, responsibilities, target[part])
+    return _ExpectedSums(
+        weight, total - weight[:, None] * mixture.center, level_state, log_likelihood, experts
+    )
+
+
+def _relative(log: Floats) -> tuple[Floats, Floats]:
+    """Return exp(log − largest), in place of the argument, and the largest of each row; (n, k) and (n,)."""
+    largest = log.max(axis=1)
+    log -= largest[:, None]
+    return np.exp(log, out=log), largest
+
+
+def _level_indicators(codes: Codes, n_levels: int) -> list[sparse.csr_array]:
+    """For each block of rows, the matrix, (n_levels, n_rows), that adds up rows by level."""
+    found = []
+    for part in blocks(len(codes), _BLOCK):
+        own = codes[part]
+        index = (own, np.arange(len(own)))
+        found.append(sparse.csr_array((np.ones(len(own)), index), shape=(n_levels, len(own))))
+    return found
 
 
 def _m_step(
@@ -272,7 +424,7 @@ def _m_step(
     shares = sums.level_state + concentration * mixture.prior
     shares /= (level_weight + concentration)[:, None]
     # The π that maximises −Σ_g KL(π ‖ ψ_g) is the normalised geometric mean of the shares.
-    logs = np.log(np.maximum(shares, 1e-300)).mean(axis=0)
+    logs = np.log(np.maximum(shares, _LEAST_SHARE)).mean(axis=0)
     prior = normalised(logs[None, :])[0]
     experts = mixture.experts
     if experts is not None and sums.experts is not None:
@@ -296,7 +448,7 @@ def _criterion(
     prior = _MEAN_WEIGHT * mixture.means.T @ mixture.means + _COVARIANCE_WEIGHT * np.eye(len(scatter))
     quadratic = np.trace(cho_solve(factor, scatter + prior))
     size = total + mixture.n_states + _COVARIANCE_WEIGHT
-    log_ratio = np.log(np.maximum(mixture.shares, 1e-300)) - np.log(mixture.prior)
+    log_ratio = np.log(np.maximum(mixture.shares, _LEAST_SHARE)) - np.log(mixture.prior)
     shares = concentration * (log_ratio @ mixture.prior).sum()
     experts = 0.0 if mixture.experts is None else mixture.experts.log_prior()
     return float(sums.log_likelihood - (quadratic + size * log_determinant) / 2 + shares + experts)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sufrep.solvers.closed_forms import within_with_ridge
+from sufrep.solvers.mixture import level_shares
 from sufrep.solvers.nesting import Tier, nearest_known
 from sufrep.solvers.shrinkage import add_one_row, posterior_means, within_freedom
 
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Floats, Levels, Mask
     from sufrep.moments import GroupMoments
-    from sufrep.solvers.mixture import Mixture
     from sufrep.solvers.shrinkage import MeansPrior
-
-_MOST_ROUNDS = 200
-_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,47 +228,8 @@ class StatesRule:
         """The shares of the states in new levels; (n_levels, n_states)."""
         scores = new.details["normal_scores_"].apply(new.columns)
         n_levels, mixture = new.moments.n_levels, new.details["mixtures_"]
-        return new_shares(mixture, scores, new.codes, n_levels, concentration=self.concentration)
+        return level_shares(mixture, scores, new.codes, n_levels, concentration=self.concentration)
 
     def fits(self, n_covariates: int) -> bool:
         """Whether the prior counts, which is all that this rule knows."""
         return n_covariates > 0 and 0 < self.concentration < np.inf
-
-
-def new_shares(
-    mixture: Mixture, scores: Floats, codes: Codes, n_levels: int, *, concentration: float
-) -> Floats:
-    """Probabilities of the states in new levels, given their rows; (n_levels, n_states).
-
-    The mode of their posterior, in which the prior weighs as much as ``concentration`` rows. The states stay
-    as they are.
-
-    Parameters
-    ----------
-    mixture : Mixture
-    scores : ndarray, shape (n, p)
-        Transformed covariates of the rows of new levels.
-    codes : ndarray of int, shape (n,)
-        The new level of each row.
-    n_levels : int
-    concentration : float
-    """
-    order = np.argsort(codes, kind="stable")
-    # The part of the joint density that does not depend on the shares is computed once.
-    density = mixture.log_joint(scores[order], np.ones((len(codes), mixture.n_states)))
-    density = np.exp(density - density.max(axis=1, keepdims=True))
-    count = np.bincount(codes, minlength=n_levels)
-    shares = np.tile(mixture.prior, (n_levels, 1))
-    active = np.flatnonzero(count)  # a level without rows has the prior
-    for _ in range(_MOST_ROUNDS):
-        if not len(active):
-            break
-        n_rows, own = count[active], shares[active]
-        joint = density * np.repeat(own, n_rows, axis=0)
-        joint /= joint.sum(axis=1, keepdims=True)
-        found = np.add.reduceat(joint, np.cumsum(n_rows) - n_rows, axis=0)
-        shares[active] = (found + concentration * mixture.prior) / (n_rows + concentration)[:, None]
-        # A level stops when it has converged, so that no other level decides how often it is updated.
-        moving = np.abs(shares[active] - own).max(axis=1) > _TOLERANCE
-        density, active = density[np.repeat(moving, n_rows)], active[moving]
-    return shares

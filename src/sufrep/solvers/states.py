@@ -12,8 +12,14 @@ from sufrep._threads import one_thread
 from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels
 from sufrep.solvers.experts import first_class_experts, first_linear_experts
-from sufrep.solvers.mixture import Mixture, fit_mixture, fit_with_target
-from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
+from sufrep.solvers.low_rank import n_components_above_noise
+from sufrep.solvers.mixture import Mixture, fit_mixture, fit_with_target, level_shares
+from sufrep.solvers.shrinkage import (
+    estimate_means_prior,
+    shrink_means,
+    within_covariance,
+    within_freedom,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +31,10 @@ if TYPE_CHECKING:
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
 # The search stops after this many candidates in a row that are worse than the best.
 _PATIENCE = 2
+# There are at least this many rows for each state.
+_ROWS_OF_STATE = 20
+# Levels are thinned out to the rows that this many of them can have together.
+_LEAST_LEVELS = 200
 # Part of a level's initial shares that is spread evenly over all states.
 _SMOOTHING = 0.3
 # Runs of k-means for each start. A single run often misses a cluster, which biases the number of states.
@@ -121,6 +131,35 @@ class MixtureRows:
         )
 
 
+def level_moments(sample: MixtureRows) -> GroupMoments:
+    """Moments of the covariates and, if there is one, of the target."""
+    rows = sample.with_target()
+    return GroupMoments.from_columns(
+        sample.codes,
+        rows.T,
+        as_levels(range(sample.n_levels)),
+        covariates=[f"x{j}" for j in range(rows.shape[1])],
+        weights=sample.weights,
+    )
+
+
+def count_states(sample: MixtureRows, max_states: int) -> int:
+    """Number of states that the means of the levels show: one more than their dimensions above the noise.
+
+    The true means of levels that mix k states lie in a space of k − 1 dimensions, if the means of the states
+    are affinely independent; otherwise, k is larger. There is one state where the means of the levels differ
+    no more than by chance, or where rows within levels are too few to tell the noise.
+    """
+    moments = level_moments(sample)
+    most = min(moments.n_levels, int(moments.total_weight) // _ROWS_OF_STATE, max_states)
+    if within_freedom(moments) <= len(moments.covariates) or most < 2:
+        return 1
+    mean = moments.filled_mean()
+    mean = (mean - moments.weight @ mean / moments.total_weight).round(_DIGITS)
+    rank = n_components_above_noise(mean, moments.weight, within_covariance(moments), centered=True)
+    return min(1 + rank, most)
+
+
 def start_mixture(sample: MixtureRows, n_states: int, seed: int) -> Mixture:
     """Initial mixture from k-means on the shrunken level means, whitened by the covariance within levels.
 
@@ -129,13 +168,7 @@ def start_mixture(sample: MixtureRows, n_states: int, seed: int) -> Mixture:
     neither the names of the levels nor the order of the rows.
     """
     p, rows = sample.rows.shape[1], sample.with_target()
-    moments = GroupMoments.from_columns(
-        sample.codes,
-        rows.T,
-        as_levels(range(sample.n_levels)),
-        covariates=[f"x{j}" for j in range(rows.shape[1])],
-        weights=sample.weights,
-    )
+    moments = level_moments(sample)
     prior = estimate_means_prior(moments)
     values = shrink_means(moments, prior)
     within = prior.within * np.outer(prior.scale, prior.scale)
@@ -180,6 +213,63 @@ def _distinct_rows(rows: Floats, weights: Floats | None, seed: int) -> tuple[Flo
         return distinct, total
     chosen = np.sort(np.random.default_rng(seed).choice(len(distinct), _MOST_START_ROWS, replace=False))
     return distinct[chosen], total[chosen]
+
+
+def fit_states(
+    sample: MixtureRows, n_states: int, *, max_rows: int, concentration: float, seed: int, **options: Any
+) -> Mixture:
+    """Fit the states to the rows of some levels, and the shares of all levels given the states.
+
+    Parameters
+    ----------
+    sample : MixtureRows
+        Without a target.
+    n_states : int
+    max_rows : int
+        Number of rows that the states are fitted to, if there are more; the rest of the time is linear in the
+        rows, and short.
+    concentration, seed, **options
+        Of `best_of_starts`.
+    """
+    with one_thread(blas_only=True):
+        part = _some_levels(sample, max_rows, seed)
+        found = best_of_starts(part, n_states, concentration=concentration, seed=seed, **options)
+        if part is sample:
+            return found
+        rows, codes, weights = sample.rows, sample.codes, sample.weights
+        shares = level_shares(
+            found, rows, codes, sample.n_levels, weights=weights, concentration=concentration
+        )
+    return replace(found, shares=shares)
+
+
+def _some_levels(sample: MixtureRows, max_rows: int, seed: int) -> MixtureRows:
+    """About `max_rows` rows of some levels, or all rows if there are no more.
+
+    Levels with many rows are thinned out; others are kept or left out as a whole, because a part says less
+    about them. Which rows are kept depends on their values only: neither on their order nor on the names of
+    levels, and a row of weight 2 is kept like two rows.
+    """
+    if len(sample.rows) <= max_rows:
+        return sample
+    rng, n_levels = np.random.default_rng(seed), sample.n_levels
+    # A number for each row, by which equal rows are recognised, and its last digits, by which rows are drawn.
+    place = (sample.rows @ rng.normal(size=sample.rows.shape[1])).round(_DIGITS)
+    draw = place * 1e4 % 1
+    order = np.lexsort((place, draw, sample.codes))
+    place, codes = place[order], sample.codes[order]
+    is_first = np.append(True, (np.diff(place) != 0) | (np.diff(codes) != 0))
+    begins = np.minimum(np.searchsorted(codes, np.arange(n_levels)), len(codes) - 1)
+    number = np.cumsum(is_first)
+    drawn = number - number[begins][codes] < max(1, max_rows // min(n_levels, _LEAST_LEVELS))
+    count = np.bincount(codes, drawn & is_first, minlength=n_levels)
+    weight = np.bincount(sample.codes, sample.weights, minlength=n_levels)
+    by_rows = np.lexsort((weight, count, place[begins]))
+    shuffled = by_rows[rng.permutation(n_levels)]
+    keep = np.zeros(n_levels, dtype=bool)
+    keep[shuffled[: max(1, np.searchsorted(np.cumsum(count[shuffled]), max_rows, side="right"))]] = True
+    part = sample.take(order[drawn & keep[codes]])
+    return replace(part, codes=(np.cumsum(keep) - 1)[part.codes], n_levels=int(keep.sum()))
 
 
 def best_of_starts(
@@ -236,7 +326,7 @@ def choose_n_states(
     scores : dict of int to float
         Mean log-density of held-out rows for every candidate tried.
     """
-    most = max(1, min(sample.n_levels, len(sample.rows) // 20, max_states))
+    most = max(1, min(sample.n_levels, len(sample.rows) // _ROWS_OF_STATE, max_states))
     densities: dict[int, Floats] = {}
     tested = np.concatenate([test for _, test in folds])
     weights = np.ones(len(tested)) if sample.weights is None else sample.weights[tested]
