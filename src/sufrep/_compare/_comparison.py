@@ -21,6 +21,7 @@ from sufrep._compare._run import (
     FoldScore,
     check_methods,
     check_scorer,
+    judged_by,
     make_method,
     make_scoring,
     make_steps,
@@ -32,7 +33,7 @@ from sufrep._models import make_models
 from sufrep._names import COMPARED_METHODS, MAX_SEED
 from sufrep._progress import make_report
 from sufrep._report import write_page
-from sufrep.encoders import METHODS
+from sufrep.encoders import METHODS, SufficientEncoder
 from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError, check_name
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class Comparison:
         """Return the unfitted pipeline of a method and a model."""
         check_name("method", method, COMPARED_METHODS)
         check_name("model", model, self.plan.models)
-        steps = make_steps(self.plan.data, method, self.plan.seed)
+        steps = make_steps(self.plan.data, method, self.plan.seed, self.plan.models[model])
         return Pipeline([*steps, ("model", clone(self.plan.models[model]))])
 
     def fit_best(self) -> Pipeline:
@@ -186,9 +187,13 @@ class Comparison:
             raise NoEncoderError(method)
         data = self.plan.data
         if data.all_numeric:
-            return deepcopy(self.fitted_encoder(method, model))  # type: ignore[no-any-return]
-        encoder = make_method(data, method, self.plan.seed)
-        return encoder.fit(data.X, data.y)  # type: ignore[no-any-return]
+            encoder = deepcopy(self.fitted_encoder(method, model))
+        else:
+            encoder = judged_by(self.plan.models[model], make_method(data, method, self.plan.seed))
+            encoder.fit(data.X, data.y)
+        if isinstance(encoder, SufficientEncoder):
+            encoder.set_params(estimator=None)  # the judge has done its work, and cannot be saved
+        return encoder  # type: ignore[no-any-return]
 
     def fitted_encoder(self, method: str, model: str) -> Any:
         """Return the encoder of a method after fitting its pipeline on all rows."""

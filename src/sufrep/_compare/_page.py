@@ -58,7 +58,8 @@ def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
     parts: list[Any] = [results_part(comparison)]
     if done:
         parts = [ranking_part(comparison, done), code_part(comparison, loading), *parts]
-        parts += [*fold_parts(comparison, done), *map_parts(comparison, done), *spectrum_parts(comparison)]
+        parts += [*fold_parts(comparison, done), *choice_parts(comparison)]
+        parts += [*map_parts(comparison, done), *spectrum_parts(comparison)]
     parts.append(size_part(comparison))
     if done:
         parts.append(time_part(comparison, done))
@@ -233,6 +234,30 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
                     (method, *(improvement_text(comparison, value) for value in found[method].tolist()))
                     for method in shown
                 ],
+            ),
+        )
+    ]
+
+
+def choice_parts(comparison: Comparison) -> list[TablePart]:
+    """Return what encoders that choose have chosen, in words."""
+    splits = zip(comparison.plan.splits, _fold_names(comparison), strict=True)
+    fold_name = {(split.repeat, split.fold): name for split, name in splits}
+    rows = [
+        (item.method, item.model, fold_name[item.repeat, item.fold], item.choice)
+        for item in comparison.fold_scores
+        if item.choice is not None
+    ]
+    if not rows:
+        return []
+    return [
+        TablePart(
+            title="What was chosen",
+            columns=["method", "model", "fold", "choice"],
+            rows=rows,
+            text=(
+                "Inside the training rows of each fold, the model itself judged whether the column helps, and "
+                "which kind of encoding helps most. A choice that differs between folds was a close one."
             ),
         )
     ]

@@ -20,10 +20,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
 
 from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
-from sufrep._models import log_losses
+from sufrep._models import LabelledClassifier, log_losses
 from sufrep._names import COMPARED_METHODS, DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._sklearn import take_rows
-from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, ToNumbers, make_encoder
+from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, SufficientEncoder, ToNumbers, make_encoder
 from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
 from sufrep.encoders._times import ORDERED
 from sufrep.errors import InvalidParameterError, check_name
@@ -94,6 +94,8 @@ class FoldScore:
         Number of columns that the method adds to those that are not groups.
     failure : str or None
         Why there is no score.
+    choice : str or None
+        What the encoder chose and why, if it makes a choice.
     """
 
     method: str
@@ -105,6 +107,7 @@ class FoldScore:
     predict_seconds: float = math.nan
     n_columns: int = 0
     failure: str | None = None
+    choice: str | None = None
 
 
 def run_comparison(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
@@ -149,9 +152,9 @@ def check_methods(methods: str | Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys([ONE_HOT, *listed]))
 
 
-def make_steps(data: ComparisonData, method: str, seed: int) -> list[tuple[str, Any]]:
+def make_steps(data: ComparisonData, method: str, seed: int, model: Any = None) -> list[tuple[str, Any]]:
     """Return the unfitted steps of a pipeline that come before the model."""
-    encoder = ("encoder", make_method(data.after_to_numbers(), method, seed))
+    encoder = ("encoder", judged_by(model, make_method(data.after_to_numbers(), method, seed)))
     return [encoder] if data.all_numeric else [("columns", ToNumbers(keep=data.columns)), encoder]
 
 
@@ -169,6 +172,14 @@ def make_method(data: ComparisonData, method: str, seed: int) -> Any:
     if data.time is not None and encoder._needs.uses_target:
         encoder.set_params(cv=ORDERED, time=data.time.column)
     return encoder
+
+
+def judged_by(model: Any, encoder: Any) -> Any:
+    """Return the encoder with the model as its judge, if it has one: that is what its columns are for."""
+    if model is None or not isinstance(encoder, SufficientEncoder):
+        return encoder
+    judge = model.estimator if isinstance(model, LabelledClassifier) else model
+    return clone(encoder).set_params(estimator=clone(judge))
 
 
 def n_cells(data: ComparisonData, method: str) -> int:
@@ -211,6 +222,7 @@ class EncodedSplit:
     n_columns: int
     fit_seconds: float
     transform_seconds: float
+    choice: str | None = None
 
 
 def read_split(data: ComparisonData, split: Split) -> SplitRows:
@@ -238,7 +250,9 @@ def encode_split(encoder: Any, rows: SplitRows) -> EncodedSplit:
         test = encoder.transform(rows.test)
     end = perf_counter()
     n_columns = np.shape(train)[1] - rows.n_others
-    return EncodedSplit(train, test, rows.y_train, rows.y_test, n_columns, middle - start, end - middle)
+    choice = encoder.report_["summary"] if isinstance(encoder, SufficientEncoder) else None
+    seconds = middle - start, end - middle
+    return EncodedSplit(train, test, rows.y_train, rows.y_test, n_columns, *seconds, choice)
 
 
 def score_split(
@@ -247,7 +261,7 @@ def score_split(
     models: Mapping[str, Any],
     scoring: Scoring,
 ) -> list[FoldScore]:
-    """Encode the rows of a split once, and score every model on them.
+    """Encode the rows of a split, once for all models unless these are judges, and score every model.
 
     Parameters
     ----------
@@ -260,19 +274,27 @@ def score_split(
     method, repeat, fold = name
     # EM that stops early, levels that are new in a fold, deprecations in other packages: all are ignored.
     with single_threaded_without_warnings(Warning):
-        encoded = inputs if isinstance(inputs, Failure) else attempt(partial(encode_split, *inputs))
-        found = {
-            label: encoded
-            if isinstance(encoded, Failure)
-            else attempt(partial(_fit_and_score, model, encoded, scoring))
-            for label, model in models.items()
-        }
-    return [
-        FoldScore(method, label, repeat, fold, failure=score.reason)
-        if isinstance(score, Failure)
-        else FoldScore(method, label, repeat, fold, *score)
-        for label, score in found.items()
-    ]
+        found: list[FoldScore] = []
+        encoded: EncodedSplit | Failure | None = None
+        for label, model in models.items():
+            if isinstance(inputs, Failure):
+                encoded = inputs
+            elif encoded is None or isinstance(inputs[0], SufficientEncoder):
+                encoded = attempt(partial(encode_split, judged_by(model, inputs[0]), inputs[1]))
+            found.append(_scored((method, label, repeat, fold), encoded, model, scoring))
+    return found
+
+
+def _scored(
+    cell: tuple[str, str, int, int], encoded: EncodedSplit | Failure, model: Any, scoring: Scoring
+) -> FoldScore:
+    """Score one model on encoded rows."""
+    if isinstance(encoded, Failure):
+        return FoldScore(*cell, failure=encoded.reason)
+    score = attempt(partial(_fit_and_score, model, encoded, scoring))
+    if isinstance(score, Failure):
+        return FoldScore(*cell, failure=score.reason)
+    return FoldScore(*cell, *score, choice=encoded.choice)
 
 
 def _cells(plan: ComparisonPlan) -> Iterator[tuple[Any, ...]]:

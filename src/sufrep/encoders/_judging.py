@@ -84,8 +84,11 @@ class Learner:
     kind: str
     seed: int
 
-    def fit(self, columns: Floats, y: Array, weights: Floats | None) -> Any:
-        """Return the fitted model; constant columns of nulls must be left out before."""
+    def fit(self, columns: Floats, y: Array, weights: Floats | None) -> Judge:
+        """Return the fitted model; columns of nulls must be left out before."""
+        classes = None
+        if self.kind != "continuous":  # some classifiers expect the classes 0, 1, … without a gap
+            classes, y = np.unique(y, return_inverse=True)
         model = make_learner(
             self.estimator,
             classes=self.kind != "continuous",
@@ -96,16 +99,38 @@ class Learner:
             **_FAST,
         )
         weighted = weights is not None and has_fit_parameter(model, "sample_weight")
-        return model.fit(columns, y, **({"sample_weight": weights} if weighted else {}))
-
-    def losses(self, model: Any, columns: Floats, y: Array) -> Floats:
-        """Squared errors, −log P(class), or misclassifications if there are no probabilities; (n,)."""
-        if self.kind == "continuous":
-            return np.asarray((np.asarray(model.predict(columns)).reshape(-1) - y) ** 2, dtype=np.float64)
+        model.fit(columns, y, **({"sample_weight": weights} if weighted else {}))
         # A dummy in place of the estimator must be measured in the same way, so the estimator decides.
-        if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
-            return np.asarray(model.predict(columns) != y, dtype=np.float64)
-        return log_losses(np.asarray(model.predict_proba(columns)), model.classes_, y)
+        probabilities = self.estimator is None or hasattr(self.estimator, "predict_proba")
+        return Judge(model, classes, probabilities)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judge:
+    """A fitted learner.
+
+    Attributes
+    ----------
+    model : estimator
+    classes : ndarray, shape (n_classes,), or None
+        The classes of its rows, which it knows by their positions; None for a continuous target.
+    probabilities : bool
+        Whether classes are judged by their probabilities.
+    """
+
+    model: Any
+    classes: Array | None
+    probabilities: bool
+
+    def losses(self, columns: Floats, y: Array) -> Floats:
+        """Squared errors, −log P(class), or misclassifications if there are no probabilities; (n,)."""
+        if self.classes is None:
+            predicted = np.asarray(self.model.predict(columns)).reshape(-1)
+            return np.asarray((predicted - y) ** 2, dtype=np.float64)
+        if not self.probabilities:
+            return np.asarray(self.classes[self.model.predict(columns)] != y, dtype=np.float64)
+        known = self.classes[self.model.classes_]
+        return log_losses(np.asarray(self.model.predict_proba(columns)), known, y)
 
 
 def _can_stop_early(y: Array, kind: str) -> bool:
@@ -287,12 +312,12 @@ def _hold_out(
             usable = ~np.isnan(inside).all(axis=0)
             model = learner.fit(inside[:, usable], rows.y[train], weights)
             blocks = [rows.features[test], *(columns[part][1] for part in parts)]
-            losses[name] = learner.losses(model, np.column_stack(blocks)[:, usable], rows.y[test])
+            losses[name] = model.losses(np.column_stack(blocks)[:, usable], rows.y[test])
             n_columns[name] = sum(block.shape[1] for block in blocks[1:])
             order = np.random.default_rng([learner.seed, number]).permutation(len(test))
             for place, component in enumerate(parts, start=1):
                 mixed = [block[order] if j == place else block for j, block in enumerate(blocks)]
-                found = learner.losses(model, np.column_stack(mixed)[:, usable], rows.y[test])
+                found = model.losses(np.column_stack(mixed)[:, usable], rows.y[test])
                 shuffled[name, component] = found
     return _HeldOut(test, losses, shuffled, n_columns)
 
