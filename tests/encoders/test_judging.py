@@ -165,8 +165,7 @@ def test_columns_are_those_of_encoders_fitted_outside_the_fold():
             known, new = encoder.fit_transform(X.iloc[train], rows.y[train]), encoder.transform(X.iloc[test])
             np.testing.assert_allclose(found[name][1], new)
             if name in ("mixed_model", "local_effect"):  # their inner folds share variances and kernels
-                together = np.corrcoef(found[name][0].T, known.T)
-                assert together[: known.shape[1], known.shape[1] :].diagonal().min() > 0.98
+                assert np.corrcoef(found[name][0][:, -1], known[:, -1])[0, 1] > 0.98
             else:
                 np.testing.assert_allclose(found[name][0], known)
 
@@ -199,7 +198,40 @@ def test_losses_are_those_of_learners_fitted_outside_the_fold():
             outside = np.hstack([rows.features[test], *(columns[part][1] for part in parts)])
             losses[test] = (learner.fit(inside, rows.y[train]).predict(outside) - rows.y[test]) ** 2
             assert found.n_columns[name] == inside.shape[1] - 2
-        np.testing.assert_allclose(found.losses[name], losses[order])
+        took_part = ~np.isnan(found.losses[name])
+        assert took_part[: len(rows.folds[0][1])].all()
+        np.testing.assert_allclose(found.losses[name][took_part], losses[order][: len(took_part)][took_part])
+
+
+def test_candidates_that_are_clearly_behind_leave_the_race_and_it_ends_when_one_is_left():
+    rows, components = judged(n=400, n_levels=40)
+    found = judge(rows, components, Learner(Ridge(), "continuous", 0))
+    judged_on = {name: found.n_judged(name) for name in found.losses}
+    assert judged_on[DROP] < judged_on[found.chosen()]
+    assert found.chosen() != DROP
+    alone = judge(rows, {"target_mean": components["target_mean"]}, Learner(Ridge(), "continuous", 0))
+    assert alone.n_judged("prediction") == alone.n_judged(DROP) == len(rows.folds[0][1])
+
+
+@pytest.mark.parametrize("n_levels", [2, 6, 60])
+def test_who_is_clearly_behind_depends_on_the_number_of_levels(n_levels):
+    levels = np.arange(60) % n_levels
+    by_level = np.random.default_rng(0).normal(size=n_levels)
+    error = clustered_error(by_level[levels], levels)
+    limit = {2: 318.31, 6: 5.893, 60: 3.234}[n_levels] * error
+    for behind, leaves in ((0.99 * limit, False), (1.01 * limit, True)):
+        noise = by_level[levels] - by_level[levels].mean()
+        found = judgement({DROP: 5.0 + noise + behind, "both": 5.0}, levels)
+        assert found.remaining() == (["both"] if leaves else [DROP, "both"])
+
+
+def test_who_has_left_the_race_is_compared_where_it_took_part():
+    half = np.append(np.full(30, 9.0), np.full(30, np.nan))
+    found = judgement({DROP: half, "description": 1.5, "both": np.repeat([2.0, 0.5], 30)})
+    assert found.gain("both")[0] == 7.0
+    assert found.loss(DROP) == 9.0
+    assert found.n_judged(DROP) == 30
+    assert found.chosen() == "both"
 
 
 def test_the_contribution_of_a_component_is_what_its_columns_are_worth_shuffled():
@@ -212,9 +244,10 @@ def test_the_contribution_of_a_component_is_what_its_columns_are_worth_shuffled(
         order = np.random.default_rng([3, number]).permutation(len(test))
         predicted = model.predict(np.hstack([rows.features[test], outside[order]]))
         total.append((predicted - rows.y[test]) ** 2)
-    np.testing.assert_allclose(found.shuffled["description", "means"], np.concatenate(total))
+    expected = np.concatenate(total)[: found.n_judged("description")]
+    np.testing.assert_allclose(found.shuffled["description", "means"], expected)
     more, _ = found.contribution("description", "means")
-    assert more == pytest.approx(np.concatenate(total).mean() - found.loss("description"))
+    assert more == pytest.approx(expected.mean() - found.loss("description"))
     assert more > 0
 
 

@@ -256,7 +256,7 @@ def choice_parts(comparison: Comparison) -> list[TablePart]:
             columns=["method", "model", "fold", "choice"],
             rows=rows,
             text=(
-                "Inside the training rows of each fold, the model itself judged whether the column helps, and "
+                "Inside the training rows of each fold, the model itself judged whether the column helps and "
                 "which kind of encoding helps most. A choice that differs between folds was a close one."
             ),
         )

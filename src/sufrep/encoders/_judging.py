@@ -11,10 +11,12 @@ from __future__ import annotations
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
+from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
@@ -52,15 +54,13 @@ DROP = "drop"
 # What is compared: no column at all, one of the two kinds, or both.
 CANDIDATES: dict[str, tuple[str, ...]] = {DROP: (), **FAMILIES, "both": DESCRIPTION + PREDICTION}
 # The default learner: small trees that are learnt fast, and no more of them than help.
-_FAST = {
-    "max_iter": 50,
-    "learning_rate": 0.2,
-    "max_leaf_nodes": 15,
-    "max_bins": 63,
-    "n_iter_no_change": 5,
-}
+_FAST = {"max_iter": 50, "learning_rate": 0.2, "max_leaf_nodes": 8, "n_iter_no_change": 5}
+# It cannot tell values of a column apart that are in the same of so many parts with equally many rows.
+_PARTS = 64
 # Relative difference in loss that an iterative learner may gain by stopping a little later.
 _ROUNDING = 1e-6
+# A candidate leaves the race if it is so far behind the best one that chance would do that this rarely.
+_CLEARLY = 0.001
 # Minimum number of whole levels to keep when there are too many rows.
 _LEAST_LEVELS = 50
 
@@ -83,6 +83,13 @@ class Learner:
     estimator: Any
     kind: str
     seed: int
+
+    def prepare(self, inside: Floats, outside: Floats) -> tuple[Floats, Floats]:
+        """Return columns as `fit` and `Judge.losses` need them.
+
+        Boosting cuts every column into parts, for each candidate once more; so its columns already are.
+        """
+        return (inside, outside) if self.estimator is not None else in_parts(inside, outside)
 
     def fit(self, columns: Floats, y: Array, weights: Floats | None) -> Judge:
         """Return the fitted model; columns of nulls must be left out before."""
@@ -133,6 +140,36 @@ class Judge:
         return log_losses(np.asarray(self.model.predict_proba(columns)), known, y)
 
 
+def in_parts(inside: Floats, outside: Floats) -> tuple[Floats, Floats]:
+    """Replace values by the number of the part that they are in, of parts with equally many rows; NaN stays.
+
+    Parameters
+    ----------
+    inside : ndarray, shape (n, p)
+        What the parts are made of.
+    outside : ndarray, shape (m, p)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> in_parts(np.array([[5.0], [1.0], [np.nan], [9.0]]), np.array([[6.0], [-1.0]]))
+    (array([[ 1.],
+           [ 0.],
+           [nan],
+           [ 2.]]), array([[2.],
+           [0.]]))
+    """
+    found = np.empty_like(inside), np.empty_like(outside)
+    for j, column in enumerate(inside.T):
+        ordered = np.sort(column)  # NaN comes last
+        ordered = ordered[: len(ordered) - int(np.isnan(column).sum())]
+        ends = ordered[(np.arange(1, _PARTS) * len(ordered)) // _PARTS] if len(ordered) >= _PARTS else ordered
+        ends = np.unique(ends)
+        for values, result in ((column, found[0]), (outside[:, j], found[1])):
+            result[:, j] = np.where(np.isnan(values), np.nan, np.searchsorted(ends, values))
+    return found
+
+
 def _can_stop_early(y: Array, kind: str) -> bool:
     """Whether a tenth of the rows can be set aside to stop by, with a row of each class."""
     if kind == "continuous":
@@ -169,7 +206,7 @@ class Judgement:
     Attributes
     ----------
     losses : dict of str to ndarray, shape (n,)
-        For each candidate.
+        For each candidate; NaN in the folds that it did not take part in, because it was far behind before.
     shuffled : dict of (str, str) to ndarray, shape (n,)
         The losses of a candidate if the columns of a component are shuffled among the rows of a fold.
     n_columns : dict of str to int
@@ -186,8 +223,8 @@ class Judgement:
     clusters: Sequence[Codes]
 
     def loss(self, candidate: str) -> float:
-        """Mean loss."""
-        return _mean(self.losses[candidate], self.weights)
+        """Mean loss on the rows that a candidate was judged on."""
+        return self._difference(self.losses[candidate], np.zeros(len(self.losses[candidate])))[0]
 
     def gain(self, candidate: str) -> tuple[float, float]:
         """How much smaller the loss is than without the column, and the standard error of that."""
@@ -197,21 +234,44 @@ class Judgement:
         """How much the loss grows if the columns of a component are shuffled, and its standard error."""
         return self._difference(self.shuffled[candidate, component], self.losses[candidate])
 
+    def n_judged(self, candidate: str) -> int:
+        """Number of rows that a candidate was judged on."""
+        return int((~np.isnan(self.losses[candidate])).sum())
+
+    def remaining(self) -> list[str]:
+        """The candidates that may still be the best: judged everywhere, and not clearly behind."""
+        present = self._present()
+        best = min(present, key=self.loss)
+        return [name for name in present if not self._is_behind(name, best)]
+
     def chosen(self) -> str:
-        """The candidate with the smallest loss, if it gains more than one standard error."""
-        best = min(self.losses, key=self.loss)
+        """The candidate with the smallest loss, if it gains more than one standard error on dropping."""
+        present = self._present()
+        best = min(present, key=self.loss)
+        if DROP not in present:  # it was far behind
+            return best
         gain, error = self.gain(best)
         return best if gain > max(error, _ROUNDING * self.loss(DROP)) else DROP
+
+    def _present(self) -> list[str]:
+        n_rows = max(map(self.n_judged, self.losses))
+        return [name for name in self.losses if self.n_judged(name) == n_rows]
+
+    def _is_behind(self, candidate: str, other: str) -> bool:
+        """Whether the loss is larger by more than chance allows, if levels are drawn at random."""
+        behind, error = self._difference(self.losses[candidate], self.losses[other])
+        n_levels = min((len(np.unique(codes)) for codes in self.clusters), default=1)
+        return n_levels > 1 and behind > error * float(student_t.isf(_CLEARLY, n_levels - 1))
 
     def _difference(self, first: Floats, second: Floats) -> tuple[float, float]:
         """The mean difference, and its standard error with rows of a level dependent on each other."""
         difference = first - second
-        errors = [clustered_error(difference, codes, self.weights) for codes in self.clusters]
-        return _mean(difference, self.weights), max(errors, default=np.inf)
-
-
-def _mean(values: Floats, weights: Floats | None) -> float:
-    return float(np.average(values, weights=weights)) if len(values) else 0.0
+        both = ~np.isnan(difference)
+        if not both.any():
+            return 0.0, np.inf
+        weights = None if self.weights is None else self.weights[both]
+        errors = [clustered_error(difference[both], codes[both], weights) for codes in self.clusters]
+        return float(np.average(difference[both], weights=weights)), max(errors, default=np.inf)
 
 
 def clustered_error(values: Floats, codes: Codes, weights: Floats | None = None) -> float:
@@ -242,6 +302,9 @@ def judge(
 ) -> Judgement:
     """Measure the losses of all candidates that can be made of some components, out of fold.
 
+    It is a race: after each fold, candidates that are clearly behind the best one leave, and it ends when
+    only one is left. So what is easy to decide costs little.
+
     Parameters
     ----------
     rows : JudgedRows
@@ -257,19 +320,39 @@ def judge(
     # Without covariates there is no description, and both kinds are one.
     distinct = {tuple(parts): name for name, parts in reversed(candidates.items())}
     candidates = {name: parts for name, parts in candidates.items() if distinct[tuple(parts)] == name}
-    tasks = (
-        delayed(_hold_out)(rows, number, components, candidates, learner) for number in range(len(rows.folds))
-    )
     found: list[_HeldOut] = []
-    for held_out in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
-        found.append(held_out)
+    remaining = list(candidates)
+
+    def hold_out(number: int) -> _HeldOut:
+        return _hold_out(rows, number, components, {name: candidates[name] for name in remaining}, learner)
+
+    numbers = range(len(rows.folds))
+    if effective_n_jobs(n_jobs) > 1:  # all candidates take part in all folds, though some would have left
+        tasks = (delayed(_hold_out)(rows, number, components, candidates, learner) for number in numbers)
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    else:
+        results = map(hold_out, numbers)
+    judgement = _joined(rows, found, candidates)
+    for held_out in results:
+        found.append(held_out.only(remaining))
+        judgement = _joined(rows, found, candidates)
+        remaining = judgement.remaining()
         if report is not None:
             report(len(found), len(rows.folds))
+        if len(remaining) == 1:
+            break
+    return judgement
+
+
+def _joined(
+    rows: JudgedRows, found: Sequence[_HeldOut], candidates: Mapping[str, Sequence[str]]
+) -> Judgement:
+    """Put the losses of several folds next to each other."""
     test = np.concatenate([np.empty(0, dtype=np.intp), *(part.rows for part in found)])
     return Judgement(
-        {name: _joined([part.losses[name] for part in found]) for name in candidates},
+        {name: _losses([(part.losses.get(name), part.rows) for part in found]) for name in candidates},
         {
-            (name, component): _joined([part.shuffled[name, component] for part in found])
+            (name, component): _losses([(part.shuffled.get((name, component)), part.rows) for part in found])
             for name, parts in candidates.items()
             for component in parts
         },
@@ -279,8 +362,10 @@ def judge(
     )
 
 
-def _joined(parts: Sequence[Floats]) -> Floats:
-    return np.concatenate([np.empty(0), *parts])
+def _losses(parts: Sequence[tuple[Floats | None, Codes]]) -> Floats:
+    """The losses of several folds, NaN for the rows of folds without any."""
+    filled = [np.full(len(rows), np.nan) if losses is None else losses for losses, rows in parts]
+    return np.concatenate([np.empty(0), *filled])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -292,6 +377,12 @@ class _HeldOut:
     shuffled: dict[tuple[str, str], Floats]
     n_columns: dict[str, int]
 
+    def only(self, names: Sequence[str]) -> _HeldOut:
+        """Leave all other candidates out."""
+        losses = {name: self.losses[name] for name in names}
+        shuffled = {key: losses for key, losses in self.shuffled.items() if key[0] in names}
+        return replace(self, losses=losses, shuffled=shuffled)
+
 
 def _hold_out(
     rows: JudgedRows,
@@ -302,16 +393,19 @@ def _hold_out(
 ) -> _HeldOut:
     """Judge all candidates on the rows of one fold."""
     train, test = rows.folds[number]
+    needed = {part: components[part] for part in dict.fromkeys(chain.from_iterable(candidates.values()))}
     with threadpool_limits(1), without_convergence_warnings():
-        columns = held_out_columns(rows, number, components)
+        columns = held_out_columns(rows, number, needed)
         weights = None if rows.inputs.weights is None else rows.inputs.weights[train]
         losses, shuffled, n_columns = {}, {}, {}
+        known = {part: learner.prepare(*found) for part, found in columns.items()}
+        features = learner.prepare(rows.features[train], rows.features[test])
         for name, parts in candidates.items():
-            inside = np.column_stack([rows.features[train], *(columns[part][0] for part in parts)])
+            inside = np.column_stack([features[0], *(known[part][0] for part in parts)])
             # scikit-learn's boosting cannot bin a column of nulls.
             usable = ~np.isnan(inside).all(axis=0)
             model = learner.fit(inside[:, usable], rows.y[train], weights)
-            blocks = [rows.features[test], *(columns[part][1] for part in parts)]
+            blocks = [features[1], *(known[part][1] for part in parts)]
             losses[name] = model.losses(np.column_stack(blocks)[:, usable], rows.y[test])
             n_columns[name] = sum(block.shape[1] for block in blocks[1:])
             order = np.random.default_rng([learner.seed, number]).permutation(len(test))

@@ -311,6 +311,7 @@ _REPORTS: dict[str, dict[str, type]] = {
         "loss": float,
         "gain": float,
         "standard_error": float,
+        "n_rows": int,
         "n_columns": int,
         "chosen": bool,
     },
