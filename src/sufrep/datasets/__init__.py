@@ -19,10 +19,11 @@ from sufrep.datasets._loaders import (
     load_orange_juice,
     load_pakistan,
 )
-from sufrep.datasets._wages import load_published_wages, load_wages
+from sufrep.datasets._wages import WAGES_FOLDS, load_published_wages, load_wages
 
 __all__ = [
     "DATASETS",
+    "WAGES_FOLDS",
     "Dataset",
     "load_ames",
     "load_county_murders",

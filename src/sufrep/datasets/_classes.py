@@ -53,9 +53,7 @@ def load_open_payments(data_dir: Folder = None) -> Dataset:
     """
     table = open_raw_table(_OPEN_PAYMENTS, data_dir)
     table.require((_COMPANY, "status", *_PAYMENT_COVARIATES))
-    covariates = {
-        name: table.codes(name, missing=0.0) for name in table.names if name in _PAYMENT_COVARIATES
-    }
+    covariates = {name: table.codes(name, missing=0.0) for name in table.names if name in _PAYMENT_COVARIATES}
     classes, y = table.classes("status")
     return assemble("open_payments", table, _COMPANY, "status", covariates, y, classes=classes)
 

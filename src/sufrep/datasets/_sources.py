@@ -1,7 +1,8 @@
 """Where the raw tables come from (a folder of the user, or OpenML), and how their columns are read.
 
 Polars reads the files, or pandas where polars is not installed, and finds the types of CSV columns. Only the
-group column of a CSV file is always text, so that "01234" stays "01234". CSV files may be compressed (.csv.gz).
+group column of a CSV file is always text, so that "01234" stays "01234". CSV files may be compressed with
+gzip.
 """
 
 from __future__ import annotations

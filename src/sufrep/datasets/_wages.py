@@ -1,6 +1,7 @@
 """Wages of young women: the data, folds and results of a published comparison of methods.
 
-Sigrist (2023), "A Comparison of Machine Learning Methods for Data with High-Cardinality Categorical Variables".
+Sigrist (2023), "A Comparison of Machine Learning Methods for Data with High-Cardinality Categorical
+Variables".
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from sufrep._arrays import Codes
     from sufrep.datasets._dataset import Dataset
 
-N_FOLDS = 5
+# Number of published folds.
+WAGES_FOLDS = 5
 _ORIGIN = "the public repository of Sigrist (2023)"
 _WAGES = DataFile("sigrist2023/wages.csv.gz", _ORIGIN, "idcode")
 _FOLDS = DataFile("sigrist2023/wages.json.gz", _ORIGIN, "idcode")
@@ -79,9 +81,9 @@ def load_published_wages(data_dir: Folder = None) -> dict[str, list[float]]:
     for method, fold, error in rows:
         found.setdefault(str(method), {})[int(fold)] = float(error)
     for method, errors in found.items():
-        if sorted(errors) != list(range(N_FOLDS)):
-            table.fail(f"holds the folds {sorted(errors)} of {method!r}; expected 0 to {N_FOLDS - 1}.")
-    return {method: [errors[fold] for fold in range(N_FOLDS)] for method, errors in found.items()}
+        if sorted(errors) != list(range(WAGES_FOLDS)):
+            table.fail(f"holds the folds {sorted(errors)} of {method!r}; expected 0 to {WAGES_FOLDS - 1}.")
+    return {method: [errors[fold] for fold in range(WAGES_FOLDS)] for method, errors in found.items()}
 
 
 def _read_folds(path: Path, n_rows: int) -> Codes:
@@ -96,8 +98,8 @@ def _read_folds(path: Path, n_rows: int) -> Codes:
     tested = np.ones((len(trained), n_rows), dtype=bool)
     for fold, rows in enumerate(trained):
         tested[fold, rows - 1] = False
-    if len(trained) != N_FOLDS or (tested.sum(axis=0) != 1).any():
-        what = f"holds {len(trained)} fold(s); expected {N_FOLDS} which test each of {n_rows} rows once."
+    if len(trained) != WAGES_FOLDS or (tested.sum(axis=0) != 1).any():
+        what = f"holds {len(trained)} fold(s); expected {WAGES_FOLDS} which test each of {n_rows} rows once."
         raise _wrong_folds(path, what)
     return np.asarray(tested.argmax(axis=0))
 
