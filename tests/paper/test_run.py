@@ -66,7 +66,7 @@ def dumped(store: Store) -> list[str]:
 
 def test_a_record_is_the_trial_its_result_and_its_time():
     record = run_trial(TRIAL, SMALL)
-    assert list(record) == [*asdict(TRIAL), "mse", "n_columns", "k", "alpha", "seconds"]
+    assert list(record) == [*asdict(TRIAL), "loss", "n_columns", "k", "alpha", "seconds"]
     assert {name: record[name] for name in asdict(TRIAL)} == asdict(TRIAL)
     assert record["seconds"] >= 0
     json.dumps(record)
@@ -238,9 +238,9 @@ def test_a_peer_that_fails_is_recorded_and_does_not_stop_the_others(tmp_path):
     ]
     assert failed[0]["failure"].startswith("CatBoostError: ")
     assert failed[0]["failure"].endswith("All train targets are equal")
-    assert (failed[0]["mse"], failed[0]["n_columns"]) == (None, None)
+    assert (failed[0]["loss"], failed[0]["n_columns"]) == (None, None)
     others = [record for record in store.records() if not record["failure"]]
-    assert [record["mse"] for record in others] == pytest.approx([0.0] * 4, abs=1e-6)
+    assert [record["loss"] for record in others] == pytest.approx([0.0] * 4, abs=1e-6)
     assert all(list(record) == list(failed[0]) for record in others)
     # A failure is a result: it is not run again.
     assert run_trials(small(ames(tmp_path, constant=True)), store) == 0
@@ -304,12 +304,12 @@ def test_a_failure_is_recorded_on_one_line_of_limited_length(tmp_path, monkeypat
 def test_predictions_of_nan_are_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "evaluate", lambda *_, **__: TrialResult(math.nan))
     record = run_trial(AMES_TRIAL, ames(tmp_path), keep_failures=True)
-    assert (record["mse"], record["failure"]) == (None, "ValueError: the error is nan")
+    assert (record["loss"], record["failure"]) == (None, "ValueError: the loss is nan")
 
 
 def test_the_records_of_other_experiments_have_no_failure(tmp_path):
     record = run_trial(replace(AMES_TRIAL, method="drop"), ames(tmp_path))
-    assert list(record)[-5:] == ["mse", "n_columns", "k", "alpha", "seconds"]
+    assert list(record)[-5:] == ["loss", "n_columns", "k", "alpha", "seconds"]
 
 
 # Dask
