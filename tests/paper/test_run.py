@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -305,6 +306,21 @@ def test_predictions_of_nan_are_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "evaluate", lambda *_, **__: TrialResult(math.nan))
     record = run_trial(AMES_TRIAL, ames(tmp_path), keep_failures=True)
     assert (record["loss"], record["failure"]) == (None, "ValueError: the loss is nan")
+
+
+def test_classes_of_a_benchmark_have_a_log_loss(tmp_path):
+    names = ["Dispute_Status_for_Publication", "Name_of_Associated_Covered_Device_or_Medical_Supply1"]
+    names += ["Name_of_Associated_Covered_Drug_or_Biological1", "Physician_Specialty", "status"]
+    lines = [",".join(["Applicable_Manufacturer_or_Applicable_GPO_Making_Payment_Name", *names])]
+    lines += [f"company {i % 3},No,,,,{'dis' * (i % 2)}allowed" for i in range(60)]
+    (tmp_path / "text_tables").mkdir()
+    path = tmp_path / "text_tables" / "open_payments_unique.csv.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    trial = EmpiricalTrial("open_payments", "xgboost", "drop", 0, 0)
+    record = run_trial(trial, Settings(data_dir=str(tmp_path), n_folds=2), keep_failures=True)
+    # The covariates are all the same, and half of the rows of each company are allowed.
+    assert record["loss"] == pytest.approx(math.log(2), rel=0.02)
+    assert record["failure"] is None
 
 
 def test_the_records_of_other_experiments_have_no_failure(tmp_path):
