@@ -19,7 +19,6 @@ from sufrep._paper.methods import (
 from sufrep._paper.models import TUNED_XGBOOST
 from sufrep._paper.names import (
     BENCHMARK_DATASETS,
-    BENCHMARK_METHODS,
     EFFECT_ARMS,
     EFFECT_METHODS,
     EFFECT_MODELS,
@@ -179,7 +178,7 @@ class EmpiricalPlan:
     Attributes
     ----------
     datasets, models, methods : sequences of str
-        Without models, those of each data set's protocol.
+        Without models, or without methods, those of each data set's protocol.
     seeds : sequence of int
         Repetitions of the cross-validation, each with its own folds unless the data set brings them.
     k_index_bug : bool
@@ -219,11 +218,11 @@ class EmpiricalPlan:
     def _entries(self, dataset: str) -> dict[str, list[tuple[str, bool]]]:
         """Return (method, k_index_bug) pairs by model, without what does not suit the target."""
         protocol = protocol_of(dataset)
-        models = self.models or protocol.models
+        models, methods = self.models or protocol.models, self.methods or protocol.methods
         suitable = {
             model: [
                 (method, bug)
-                for method, bug in _variants(model, self.methods, self.k_index_bug)
+                for method, bug in _variants(model, methods, self.k_index_bug)
                 if protocol.suits(model, method)
             ]
             for model in models
@@ -243,7 +242,7 @@ class BenchmarkPlan(EmpiricalPlan):
 
     datasets: Sequence[str] = BENCHMARK_DATASETS
     models: Sequence[str] = ()
-    methods: Sequence[str] = BENCHMARK_METHODS
+    methods: Sequence[str] = ()
     settings: Settings = field(default_factory=lambda: Settings(n_folds=5))
 
     experiment: Experiment = field(default="benchmark", init=False)

@@ -14,7 +14,7 @@ from sufrep._paper.names import (
     NATIVE_MODELS,
     REFERENCES,
 )
-from sufrep._paper.protocols import Loss, protocol_of
+from sufrep._paper.protocols import SLOW_ON_CLASSES, Loss, protocol_of
 from sufrep._paper.store import Store
 from sufrep._paper.summary import (
     BASELINE,
@@ -308,6 +308,8 @@ def _loss_table(loss: Loss, found: Sequence[BenchmarkResult]) -> TextTable:
         f"Means over {' or '.join(map(str, folds))} folds; encodings are followed by {BASELINE_MODEL}.",
         "±: standard error of the paired difference to the best entry, which is marked with *.",
     ]
+    if loss == "log loss":
+        notes.append(f"Run only if named, because it is slow on classes: {', '.join(SLOW_ON_CLASSES)}.")
     if any(protocol_of(item.dataset).target_type == "multiclass" for item in found):
         notes.append(f"Not run on more than two classes, for which they are not made: {_BINARY_ONLY}.")
     return _entry_table(f"Benchmark: {loss} in percent of {BASELINE}", found, _error_cell, tuple(notes))
