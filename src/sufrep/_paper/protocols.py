@@ -15,7 +15,7 @@ Loss: TypeAlias = Literal["MSE", "log loss"]
 TargetType: TypeAlias = Literal["continuous", "binary", "multiclass"]
 
 # Not run on classes unless it is named: one fold of open_payments, with 1,466 levels, takes it more than
-# seven minutes, and nycflights_delayed has three times as many levels.
+# 14 minutes (it was stopped then), and nycflights_delayed has three times as many levels.
 SLOW_ON_CLASSES = ("glmm",)
 
 
