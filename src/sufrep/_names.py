@@ -62,6 +62,10 @@ DATASET_NAMES = (
     "county_murders",
     "insteval",
     "nycflights",
+    "nycflights_delayed",
+    "open_payments",
+    "midwest_survey",
+    "wages",
 )
 
 # The scorers of scikit-learn, for the command line; in Python, those of the installed version count.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -171,8 +173,27 @@ def test_a_benchmark_compares_peers_and_can_be_run_again(sufrep, data, tmp_path)
     assert sufrep(f"paper export --store {tmp_path} --out {tmp_path}").out == f"{tmp_path}/benchmark.csv\n"
 
 
+def test_a_benchmark_of_wages_shows_published_results_next_to_ours(sufrep, tmp_path):
+    folder, rng = tmp_path / "sigrist2023", np.random.default_rng(0)
+    folder.mkdir()
+    lines = ["age,ln_wage,idcode,t", *(f"{rng.normal()},{rng.normal()},{i % 6},0" for i in range(60))]
+    published = [f"wages,gpboost,{fold},0.{fold + 1},1" for fold in range(5)]
+    (folder / "published.csv").write_text("\n".join(["data,method,fold,test_mse,seconds", *published]))
+    folds = [[i + 1 for i in range(60) if i % 5 != fold] for fold in range(5)]
+    for name, text in [("wages.csv.gz", "\n".join(lines)), ("wages.json.gz", json.dumps(folds))]:
+        (folder / name).write_bytes(gzip.compress(text.encode()))
+    store = tmp_path / "store"
+    names = "--datasets wages --methods means drop --jobs 1"
+    result = sufrep(f"paper benchmark --data-dir {tmp_path} {names} --store {store}")
+    assert (result.code, result.out) == (0, f"10 trial(s) run; results in {store}/benchmark.jsonl\n")
+    lines = sufrep(f"paper tables --store {store} --data-dir {tmp_path}").out.splitlines()
+    assert lines[0] == "wages: published and ours"
+    assert sorted(line.split()[0] for line in lines[3:6]) == ["drop", "gpboost", "means"]
+    assert "0.1000  0.2000  0.3000  0.4000  0.5000  0.3000" in "\n".join(lines)
+
+
 def test_a_benchmark_starts_at_the_first_seed_and_reports_failures(sufrep, data, tmp_path, monkeypatch):
-    def fails(seed: int) -> Any:
+    def fails(seed: int, _target_type: str) -> Any:
         raise RuntimeError(f"no [luck] with seed {seed}")
 
     monkeypatch.setitem(ENCODING_BUILDERS, "glmm", fails)

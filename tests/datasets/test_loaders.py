@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -25,10 +27,15 @@ from sufrep.datasets import (
     load_dataset,
     load_insteval,
     load_king_county,
+    load_midwest_survey,
     load_nycflights,
+    load_open_payments,
     load_orange_juice,
     load_pakistan,
+    load_published_wages,
+    load_wages,
 )
+from sufrep.datasets._classes import _COMPANY, _OWN_NAME, _PAYMENT_COVARIATES
 from sufrep.errors import DataContentError, DataNotFoundError, InvalidParameterError
 
 AMES = "Id,MSSubClass,LotFrontage,Alley,Neighborhood,GarageYrBlt,GarageQual,PoolQC,SalePrice"
@@ -54,7 +61,7 @@ JUICE: dict[str, Any] = {
 }
 FLIGHTS: dict[str, Any] = {
     "arr_delay": [math.e**2 - 1, 0.0, 1 - math.e],
-    "delayed15": [0, 0, 0],
+    "delayed15": [0, 1, 0],
     "tailnum": ["N14228", "N24211", "N14228"],
     "dest": ["IAH", "MIA", "IAH"],
     "carrier_flight": ["UA1545", "AA1141", "UA1"],
@@ -76,6 +83,22 @@ MURDERS_ROWS = [
 ]
 INSTEVAL = "s,d,studage,lectage,service,dept,y"
 INSTEVAL_ROWS = ["1,1002,2,3,0,4,5", "9,0050,6,1,1,15,2"]
+PAYMENTS = ",".join([_COMPANY, *_PAYMENT_COVARIATES, "status"])
+PAYMENTS_ROWS = [
+    '"AbbVie, Inc.",No,,Elagolix,Surgery,disallowed',
+    "3M,Yes,Tape,,,allowed",
+    "3M,No,Bed,Ant,A,allowed",
+]
+SURVEY = f"RespondentID,{_OWN_NAME},Iowa,Age,In_what_ZIP_code_is_your_home_located,Census_Region"
+SURVEY_ROWS = [
+    "3126807211.0,Southern,No,18-29,74070,West",
+    "1.0,Mid,Yes,> 60,44106,East",
+    "2.0,Mid,,18-29,1,North",
+]
+WAGES = "grade,age,ln_wage,idcode,race_2,t"
+WAGES_ROWS = [f"12,{18 + i},{i / 4},{i // 2},0,{i - 8}" for i in range(10)]
+# Row i is tested in fold i mod 5; rows are counted from 1.
+WAGES_FOLDS = [[i + 1 for i in range(10) if i % 5 != fold] for fold in range(5)]
 
 
 def write(folder: Path, file: str, lines: Iterable[str]) -> Path:
@@ -131,6 +154,28 @@ def insteval(folder: Path, *rows: str, header: str = INSTEVAL) -> Path:
     return write(folder, "insteval.csv", [header, *(rows or INSTEVAL_ROWS)])
 
 
+def compressed(folder: Path, file: str, text: str) -> Path:
+    (folder / file).parent.mkdir(exist_ok=True)
+    with gzip.open(folder / file, "wt", encoding="utf-8") as target:
+        target.write(text)
+    return folder
+
+
+def payments(folder: Path, *rows: str, header: str = PAYMENTS) -> Path:
+    lines = [header, *(rows or PAYMENTS_ROWS)]
+    return compressed(folder, "text_tables/open_payments_unique.csv.gz", "\n".join(lines) + "\n")
+
+
+def survey(folder: Path, *rows: str, header: str = SURVEY) -> Path:
+    lines = [header, *(rows or SURVEY_ROWS)]
+    return compressed(folder, "text_tables/midwest_survey.csv.gz", "\n".join(lines) + "\n")
+
+
+def wages(folder: Path, *, header: str = WAGES, folds: Any = WAGES_FOLDS) -> Path:
+    compressed(folder, "sigrist2023/wages.csv.gz", "\n".join([header, *WAGES_ROWS]) + "\n")
+    return compressed(folder, "sigrist2023/wages.json.gz", json.dumps(folds))
+
+
 def renamed(header: str, name: str) -> str:
     return ",".join("other" if column == name else column for column in header.split(","))
 
@@ -145,6 +190,10 @@ WRITE: dict[str, Callable[[Path], Path]] = {
     "county_murders": murders,
     "insteval": insteval,
     "nycflights": flights,
+    "nycflights_delayed": flights,
+    "open_payments": payments,
+    "midwest_survey": survey,
+    "wages": wages,
 }
 
 
@@ -164,7 +213,7 @@ def test_every_data_set_is_loaded_by_its_name(tmp_path, name):
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_missing_file_is_reported_with_its_origin(tmp_path, name):
     with pytest.raises(
-        DataNotFoundError, match=r"does not contain '\w+\.\w+'.*\nHint: .* is available from the"
+        DataNotFoundError, match=r"does not contain '[\w/]+(\.\w+)+'.*\nHint: .* is available from the"
     ):
         load_dataset(name, tmp_path)
 
@@ -426,6 +475,141 @@ def test_only_covariates_of_nycflights_may_be_missing(tmp_path, column, values, 
         load_nycflights(flights(tmp_path, **{column: values}))
 
 
+def test_whether_a_flight_is_late_has_the_covariates_of_its_delay(tmp_path):
+    data = load_nycflights(flights(tmp_path), target="delayed15")
+    assert (data.name, data.target, data.classes) == ("nycflights_delayed", "delayed15", ("0", "1"))
+    np.testing.assert_array_equal(data.y, [0, 1, 0])
+    delay = load_nycflights(tmp_path)
+    assert (data.group, data.covariates, delay.classes) == (delay.group, delay.covariates, ())
+    np.testing.assert_array_equal(data.X, delay.X)
+
+
+def test_flights_have_no_other_target(tmp_path):
+    with pytest.raises(InvalidParameterError, match="target must be 'arr_delay' or 'delayed15'"):
+        load_nycflights(flights(tmp_path), target="delayed")
+
+
+def test_a_single_class_cannot_be_learnt(tmp_path):
+    with pytest.raises(DataContentError, match="holds only '1' in column 'delayed15'; expected at least two"):
+        load_nycflights(flights(tmp_path, delayed15=[1, 1, 1]), target="delayed15")
+
+
+# Text
+
+
+def test_open_payments_codes_text_from_one_and_replaces_missing_values_by_zero(tmp_path):
+    data = load_open_payments(payments(tmp_path))
+    assert (data.group, data.target, data.covariates) == (_COMPANY, "status", _PAYMENT_COVARIATES)
+    # Bed, Tape; Ant, Elagolix; A, Surgery.
+    np.testing.assert_array_equal(data.X, [[1, 0, 2, 2], [2, 2, 0, 0], [1, 1, 1, 1]])
+    assert data.labels.tolist() == ["AbbVie, Inc.", "3M", "3M"]
+    assert data.classes == ("allowed", "disallowed")
+    np.testing.assert_array_equal(data.y, [1, 0, 0])
+    assert data.folds is None
+
+
+@pytest.mark.parametrize("name", PAYMENTS.split(","))
+def test_open_payments_needs_each_column_that_it_names(tmp_path, name):
+    with pytest.raises(DataContentError, match=rf"does not have the column\(s\) '{name}'"):
+        load_open_payments(payments(tmp_path, header=renamed(PAYMENTS, name)))
+
+
+@pytest.mark.parametrize(("row", "column"), [(",No,,a,b,allowed", _COMPANY), ("3M,No,,a,b,", "status")])
+def test_open_payments_have_a_company_and_a_status(tmp_path, row, column):
+    with pytest.raises(
+        DataContentError, match=rf"csv.gz' holds nothing in column '{column}', row 1; expected"
+    ):
+        load_open_payments(payments(tmp_path, row, *PAYMENTS_ROWS))
+
+
+def test_the_survey_leaves_out_what_implies_the_region(tmp_path):
+    data = load_midwest_survey(survey(tmp_path))
+    assert (data.group, data.target, data.covariates) == (_OWN_NAME, "Census_Region", ("Iowa", "Age"))
+    np.testing.assert_array_equal(data.X, [[1, 1], [2, 2], [0, 1]])
+    assert data.labels.tolist() == ["Southern", "Mid", "Mid"]
+    assert data.classes == ("East", "North", "West")
+    np.testing.assert_array_equal(data.y, [2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "name", ["RespondentID", "In_what_ZIP_code_is_your_home_located", _OWN_NAME, "Census_Region"]
+)
+def test_the_survey_needs_each_column_that_it_names(tmp_path, name):
+    with pytest.raises(DataContentError, match=rf"does not have the column\(s\) '{name}'"):
+        load_midwest_survey(survey(tmp_path, header=renamed(SURVEY, name)))
+
+
+# Wages
+
+
+def test_wages_come_with_their_folds(tmp_path):
+    data = load_wages(wages(tmp_path))
+    assert (data.group, data.target, data.covariates) == ("idcode", "ln_wage", ("grade", "age", "race_2"))
+    np.testing.assert_array_equal(data.X, [[12, 18 + i, 0] for i in range(10)])
+    np.testing.assert_array_equal(data.y, np.arange(10) / 4)
+    assert data.labels.tolist() == [str(i // 2) for i in range(10)]
+    np.testing.assert_array_equal(data.folds, np.arange(10) % 5)
+    assert data.classes == ()
+
+
+@pytest.mark.parametrize("name", ["idcode", "ln_wage", "t"])
+def test_wages_need_each_column_that_they_name(tmp_path, name):
+    with pytest.raises(DataContentError, match=rf"does not have the column\(s\) '{name}'"):
+        load_wages(wages(tmp_path, header=renamed(WAGES, name)))
+
+
+@pytest.mark.parametrize(
+    ("folds", "what"),
+    [
+        (WAGES_FOLDS[:4], r"holds 4 fold\(s\); expected 5 which test each of 10 rows once"),
+        ([*WAGES_FOLDS[:4], WAGES_FOLDS[0]], r"holds 5 fold\(s\); expected 5 which test each of 10 rows"),
+        ([*WAGES_FOLDS[:4], [0, *WAGES_FOLDS[4]]], "holds something else than lists of rows from 1 to 10"),
+        ([*WAGES_FOLDS[:4], [11, *WAGES_FOLDS[4]]], "holds something else than lists of rows from 1 to 10"),
+        ([*WAGES_FOLDS[:4], 7], "holds something else than lists of rows from 1 to 10"),
+        ([["a"]], "cannot be read: "),
+        (5, "cannot be read: "),
+    ],
+)
+def test_other_folds_than_the_published_ones_are_refused(tmp_path, folds, what):
+    expected = rf"wages.json.gz' {what}.*\.\nHint: download it again"
+    with pytest.raises(DataContentError, match=expected):
+        load_wages(wages(tmp_path, folds=folds))
+
+
+def test_folds_that_are_no_gzip_file_are_refused(tmp_path):
+    wages(tmp_path)
+    (tmp_path / "sigrist2023" / "wages.json.gz").write_text(json.dumps(WAGES_FOLDS))
+    with pytest.raises(DataContentError, match=r"wages.json.gz' cannot be read: Not a gzipped file"):
+        load_wages(tmp_path)
+
+
+def test_wages_without_folds_are_reported(tmp_path):
+    (wages(tmp_path) / "sigrist2023" / "wages.json.gz").unlink()
+    expected = r"does not contain 'sigrist2023/wages.json.gz'; its data files: wages.csv.gz\."
+    with pytest.raises(DataNotFoundError, match=expected):
+        load_wages(tmp_path)
+
+
+def published(folder: Path, *rows: str) -> Path:
+    (folder / "sigrist2023").mkdir()
+    return write(folder, "sigrist2023/published.csv", ["data,method,fold,test_mse,seconds", *rows])
+
+
+def test_published_results_are_in_the_order_of_the_folds(tmp_path):
+    rows = [f"wages,{name},{fold},0.{fold + 1},2" for name in ("linear", "boost") for fold in range(5)]
+    published(tmp_path, *rows[::-1], "inst_eval,linear,0,9,2")
+    assert load_published_wages(tmp_path) == {
+        "boost": [0.1, 0.2, 0.3, 0.4, 0.5],
+        "linear": [0.1, 0.2, 0.3, 0.4, 0.5],
+    }
+
+
+def test_published_results_of_all_folds_are_needed(tmp_path):
+    published(tmp_path, "wages,linear,0,0.1,2", "wages,linear,2,0.1,2")
+    with pytest.raises(DataContentError, match=r"holds the folds \[0, 2\] of 'linear'; expected 0 to 4"):
+        load_published_wages(tmp_path)
+
+
 # The real files
 
 
@@ -438,6 +622,10 @@ REAL = {
     "county_murders": ((37_349, 12), 2_197, "countyid", "log1p murdrate", 3),
     "insteval": ((73_421, 4), 1_128, "d", "y", 0),
     "nycflights": ((327_346, 20), 4_037, "tailnum", "slog arr_delay", 89_572),
+    "nycflights_delayed": ((327_346, 20), 4_037, "tailnum", "delayed15", 89_572),
+    "open_payments": ((71_657, 4), 1_466, _COMPANY, "status", 0),
+    "midwest_survey": ((2_494, 25), 934, _OWN_NAME, "Census_Region", 0),
+    "wages": ((28_013, 52), 4_696, "idcode", "ln_wage", 0),
 }
 
 
@@ -447,7 +635,8 @@ def loaded(name: str, folder: Path) -> Dataset:
 
 
 def by_hand(folder: Path, file: str) -> list[dict[str, str]]:
-    with (folder / file).open(encoding="utf-8-sig", newline="") as source:
+    opened = gzip.open if file.endswith(".gz") else open
+    with opened(folder / file, "rt", encoding="utf-8-sig", newline="") as source:
         return list(csv.DictReader(source))
 
 
@@ -526,6 +715,41 @@ def test_further_real_csv_files_are_read_to_the_letter(data_dir, name, file, lab
     for covariate in data.covariates:
         expected = [float(row[covariate]) if row[covariate] else math.nan for row in rows]
         np.testing.assert_array_equal(data.columns()[covariate], expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "label", "target", "covariate"),
+    [
+        ("open_payments", "open_payments_unique", _COMPANY, "status", "Physician_Specialty"),
+        ("midwest_survey", "midwest_survey", _OWN_NAME, "Census_Region", "Household_Income"),
+    ],
+)
+def test_real_tables_of_text_have_the_values_of_their_files(data_dir, name, file, label, target, covariate):
+    rows, data = by_hand(data_dir, f"text_tables/{file}.csv.gz"), loaded(name, data_dir)
+    assert data.labels.tolist() == [row[label] for row in rows]
+    assert [data.classes[int(code)] for code in data.y] == [row[target] for row in rows]
+    texts = ["", *sorted({row[covariate] for row in rows} - {""})]
+    assert [texts[int(code)] for code in data.columns()[covariate]] == [row[covariate] for row in rows]
+
+
+def test_real_wages_have_the_values_and_folds_of_their_files(data_dir):
+    rows, data = by_hand(data_dir, "sigrist2023/wages.csv.gz"), loaded("wages", data_dir)
+    assert data.labels.tolist() == [row["idcode"] for row in rows]
+    assert data.y.tolist() == [float(row["ln_wage"]) for row in rows]
+    for name in data.covariates:
+        assert data.columns()[name].tolist() == [float(row[name]) for row in rows]
+    with gzip.open(data_dir / "sigrist2023" / "wages.json.gz", "rt") as file:
+        for fold, training in enumerate(json.load(file)):
+            assert (np.flatnonzero(data.folds != fold) + 1).tolist() == sorted(training)
+
+
+def test_real_published_results_have_five_methods(data_dir):
+    found = load_published_wages(data_dir)
+    assert list(found) == ["linear", "boost_cat", "boost_cont", "catboost", "gpboost"]
+    rows = [row for row in by_hand(data_dir, "sigrist2023/published.csv") if row["data"] == "wages"]
+    assert [error for errors in found.values() for error in errors] == [
+        float(row["test_mse"]) for row in rows
+    ]
 
 
 def test_real_orange_juice_has_the_values_of_its_file(data_dir):

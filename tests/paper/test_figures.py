@@ -31,7 +31,7 @@ def made(methods: list[str], n_seeds: int = 2, **changes: Any) -> list[Record]:
             "method": method,
             "seed": seed,
             "k_index_bug": False,
-            "mse": FACTORS[method] + 0.01 * seed * len(method),
+            "loss": FACTORS[method] + 0.01 * seed * len(method),
             **changes,
         }
         for setup in ("latent_linear", "global_linear")

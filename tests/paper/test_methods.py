@@ -54,16 +54,16 @@ def test_means_are_the_averages_of_the_training_rows_of_each_level():
     train = ~sample.test
     means = np.array([sample.X[train & (sample.codes == level)].mean(axis=0) for level in range(10)])
     result = evaluate(sample, "means", BOOST)
-    assert result.mse == pytest.approx(boosted_error(sample, means[sample.codes]), rel=1e-6)
-    assert result == TrialResult(result.mse, n_columns=6)
+    assert result.loss == pytest.approx(boosted_error(sample, means[sample.codes]), rel=1e-6)
+    assert result == TrialResult(result.loss, n_columns=6)
 
 
 def test_one_hot_columns_are_indicators_of_all_levels_but_the_first():
     sample = drawn()
     columns = (sample.codes[:, None] == np.arange(1, 10)).astype(float)
     result = evaluate(sample, "one_hot", BOOST)
-    assert result.mse == pytest.approx(boosted_error(sample, columns), rel=1e-6)
-    assert result == TrialResult(result.mse, n_columns=9)
+    assert result.loss == pytest.approx(boosted_error(sample, columns), rel=1e-6)
+    assert result == TrialResult(result.loss, n_columns=9)
 
 
 def test_drop_sees_the_covariates_alone():
@@ -90,9 +90,75 @@ def test_bayes_is_the_error_of_the_conditional_mean_and_fits_no_model():
 def test_the_oracle_beats_one_hot_columns_where_levels_are_many(model):
     sample = drawn(n=2000, p=20, n_latent=10, levels=20)
     one_hot, oracle, bayes = (
-        evaluate(sample, method, ModelSettings(model, 20, 0)).mse for method in ("one_hot", "oracle", "bayes")
+        evaluate(sample, method, ModelSettings(model, 20, 0)).loss
+        for method in ("one_hot", "oracle", "bayes")
     )
     assert bayes < oracle < 0.95 * one_hot
+
+
+# Classes
+
+
+def with_classes(n_classes: int) -> TrialData:
+    sample = drawn()
+    cuts = np.quantile(sample.y, np.arange(1, n_classes) / n_classes)
+    kind: Any = "binary" if n_classes == 2 else "multiclass"
+    return replace(sample, y=np.searchsorted(cuts, sample.y).astype(float), truth=None, target_type=kind)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_classes_are_judged_by_the_logarithm_of_their_probability(n_classes):
+    from xgboost import XGBClassifier
+
+    sample = with_classes(n_classes)
+    train, test = ~sample.test, sample.test
+    means = np.array([sample.X[train & (sample.codes == level)].mean(axis=0) for level in range(10)])
+    rows = np.hstack([sample.X, means[sample.codes]])
+    model = XGBClassifier(**PAPER_XGBOOST, random_state=0).fit(rows[train], sample.y[train].astype(int))
+    own = model.predict_proba(rows[test])[np.arange(test.sum()), sample.y[test].astype(int)]
+    result = evaluate(sample, "means", BOOST)
+    assert result == TrialResult(pytest.approx(-np.log(own).mean(), rel=1e-5), n_columns=6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("method", ["fisher", "low_rank", "one_hot", "drop"])
+def test_other_methods_run_on_classes_and_repeat_themselves(method, n_classes):
+    sample = with_classes(n_classes)
+    result = evaluate(sample, method, BOOST)
+    assert 0 < result.loss < 2 * np.log(n_classes)
+    assert evaluate(sample, method, BOOST) == result
+
+
+@pytest.mark.parametrize(("n_classes", "columns"), [(2, 1), (4, 4)])
+def test_encoders_that_use_the_target_know_that_it_is_classes(n_classes, columns):
+    assert evaluate(with_classes(n_classes), "random_intercept", BOOST).n_columns == columns
+
+
+@pytest.mark.parametrize(
+    ("sample", "judge"),
+    [
+        (drawn(), "XGBRegressor"),
+        (with_classes(2), "LabelledClassifier"),
+        (with_classes(4), "LabelledClassifier"),
+    ],
+    ids=["numbers", "two", "four"],
+)
+@pytest.mark.parametrize("model", ["xgboost", "xgboost_tuned"])
+def test_the_sufficient_encoder_is_told_the_kind_of_target_and_judges_with_the_paper_s_trees(
+    monkeypatch, sample, judge, model
+):
+    asked = {}
+
+    def made(_: str, **parameters: Any) -> Any:
+        asked.update(parameters)
+        return make_encoder("means", group=parameters["group"])
+
+    monkeypatch.setattr(methods, "make_encoder", made)
+    methods._encode(sample, "sufficient", ModelSettings(model, 8, 0), {}, sparse=False)
+    assert asked["target_type"] == sample.target_type
+    assert type(asked["estimator"]).__name__ == judge
+    trees = getattr(asked["estimator"], "estimator", asked["estimator"])
+    assert {name: trees.get_params()[name] for name in PAPER_XGBOOST} == PAPER_XGBOOST
 
 
 # Sparse columns
@@ -117,9 +183,9 @@ def test_one_hot_columns_are_sparse_if_the_model_accepts_them(monkeypatch):
 def sparse_or_not(
     sample: TrialData, learner: ModelSettings, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[float, float]:
-    in_sparse = evaluate(sample, "one_hot", learner).mse
+    in_sparse = evaluate(sample, "one_hot", learner).loss
     monkeypatch.setattr(methods, "TAKES_SPARSE", frozenset())
-    return in_sparse, evaluate(sample, "one_hot", learner).mse
+    return in_sparse, evaluate(sample, "one_hot", learner).loss
 
 
 @pytest.mark.parametrize("model", ["xgboost", "sklearn_forest"])
@@ -228,7 +294,7 @@ def test_the_authors_bug_uses_the_index_of_the_chosen_k_for_k(seed):
     chosen = evaluate(sample, "low_rank", learner)
     bug = evaluate(sample, "low_rank", learner, k_index_bug=True)
     assert bug.k == bug.n_columns == 1 + COMPONENTS.index(chosen.k)
-    assert bug.mse != chosen.mse
+    assert bug.loss != chosen.loss
 
 
 def test_the_bug_changes_nothing_but_the_number_of_components():
@@ -241,7 +307,7 @@ def test_the_bug_changes_nothing_but_the_number_of_components():
     vectors = LowRankEncoder(6, n_components=1).fit(sample.table[~sample.test]).transform(sample.table)
     model = make_model("sklearn_forest", n_columns=7, n_trees=8, seed=0)
     model.fit(vectors[~sample.test], sample.y[~sample.test])
-    assert low_rank.mse == np.mean((model.predict(vectors[sample.test]) - sample.y[sample.test]) ** 2)
+    assert low_rank.loss == np.mean((model.predict(vectors[sample.test]) - sample.y[sample.test]) ** 2)
 
 
 @pytest.mark.parametrize("method", ["means", "one_hot"])
@@ -283,14 +349,14 @@ def test_what_is_fitted_does_not_see_the_test_rows(method):
 def test_predictions_do_not_see_the_targets_of_the_test_rows(method):
     """A shift of these changes the mean squared error as it must if predictions do not change."""
     sample = drawn()
-    error = evaluate(sample, method, BOOST).mse
+    error = evaluate(sample, method, BOOST).loss
     shifted = replace(sample, y=np.where(sample.test, 2 * sample.y + 7, sample.y))
     train, test = methods._encode(sample, method, BOOST, {}, sparse=False)
     model = make_model("xgboost", n_columns=train.shape[1], n_trees=8, seed=0)
     predicted = model.fit(train, sample.y[~sample.test]).predict(test)
     assert error == pytest.approx(np.mean((predicted - sample.y[sample.test]) ** 2))
     expected = np.mean((predicted - 2 * sample.y[sample.test] - 7) ** 2)
-    assert evaluate(shifted, method, BOOST).mse == pytest.approx(expected)
+    assert evaluate(shifted, method, BOOST).loss == pytest.approx(expected)
 
 
 # Every method
@@ -302,7 +368,7 @@ def test_every_method_runs_and_repeats_itself(method, monkeypatch):
         monkeypatch.setattr(methods, "make_encoder", partial(make_encoder, families=("prediction",)))
     sample, learner = drawn(n=200), ModelSettings("sklearn_forest", 4, 1)
     result = evaluate(sample, method, learner)
-    assert bayes_error(sample) / 2 < result.mse < 3 * sample.y.var()
+    assert bayes_error(sample) / 2 < result.loss < 3 * sample.y.var()
     assert result.n_columns == {"drop": 0, "oracle": 2, "permutation": 1, "fisher": 1}.get(
         method, result.n_columns
     )
@@ -312,7 +378,7 @@ def test_every_method_runs_and_repeats_itself(method, monkeypatch):
 
 
 def bayes_error(sample: TrialData) -> float:
-    return evaluate(sample, "bayes", BOOST).mse
+    return evaluate(sample, "bayes", BOOST).loss
 
 
 @pytest.mark.parametrize("method", ["one_hot", "means", "low_rank", "mnl", "oracle", "drop"])
@@ -320,7 +386,7 @@ def test_the_honest_forest_runs_too(method):
     pytest.importorskip("econml", reason="the model 'forest' needs econml")
     sample, learner = drawn(n=200), ModelSettings("forest", 8, 1)
     result = evaluate(sample, method, learner)
-    assert bayes_error(sample) / 2 < result.mse < 3 * sample.y.var()
+    assert bayes_error(sample) / 2 < result.loss < 3 * sample.y.var()
     assert evaluate(sample, method, learner) == result
 
 

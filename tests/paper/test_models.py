@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,19 +19,26 @@ from hypothesis import strategies as st
 from sufrep._paper.methods import ModelSettings, evaluate
 from sufrep._paper.models import (
     DEPTH,
+    ENCODING_BUILDERS,
     LEARNING_RATE,
     PAPER_XGBOOST,
     ROUNDS,
     TAKES_SPARSE,
+    TUNED_XGBOOST,
     grf_features,
     make_model,
     peer_columns,
 )
-from sufrep._paper.names import NATIVE, NATIVE_MODELS, PAPER_MODELS, PEER_ENCODINGS, PEER_MODELS
+from sufrep._paper.names import CLASS_MODELS, NATIVE, NATIVE_MODELS, PAPER_MODELS, PEER_ENCODINGS, PEER_MODELS
 from sufrep._paper.samples import TrialData
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
-PACKAGES = {"forest": "econml", "sklearn_forest": "sklearn", "xgboost": "xgboost"}
+PACKAGES = {
+    "forest": "econml",
+    "sklearn_forest": "sklearn",
+    "xgboost": "xgboost",
+    "xgboost_tuned": "xgboost",
+}
 # The others read a column of levels by themselves; those of other libraries are tested below.
 ENCODED = [name for name in PAPER_MODELS if name not in NATIVE_MODELS]
 
@@ -68,7 +76,7 @@ def test_every_model_learns_and_a_seed_gives_the_same_predictions(name):
     assert np.mean((predictions[0] - truth) ** 2) < 0.5 * truth.var()
 
 
-@pytest.mark.parametrize("name", ENCODED)
+@pytest.mark.parametrize("name", [name for name in ENCODED if name != "xgboost_tuned"])
 def test_every_model_takes_one_thread_and_its_seed(name):
     parameters = made(name, seed=17).get_params()
     assert parameters["n_jobs"] == 1
@@ -115,6 +123,7 @@ def test_an_unknown_model_raises_with_the_known_ones():
     [
         ("forest", "econml", "paper"),
         ("xgboost", "xgboost", "boost"),
+        ("xgboost_tuned", "xgboost", "boost"),
         ("xgboost_native", "xgboost", "boost"),
     ],
 )
@@ -123,6 +132,52 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch, na
     expected = rf"The model '{name}' needs the package '{package}'.*\n.*sufrep\[{extra}\]"
     with pytest.raises(MissingDependencyError, match=expected):
         make_model(name, n_columns=1, n_trees=4, seed=0)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_tuned_trees_are_those_that_xgboost_called_by_hand_finds(as_sparse):
+    from scipy import sparse
+    from xgboost import DMatrix, train
+
+    made("xgboost_tuned")
+    (X, y), (new, _) = rows(0, n=500), rows(1)
+    rate: dict[str, Any] = {"learning_rate": 0.06, "nthread": 1, "seed": 3}
+    order = np.random.default_rng(3).permutation(500)
+    held_out, rest = DMatrix(X[order[:100]], y[order[:100]]), DMatrix(X[order[100:]], y[order[100:]])
+    errors: dict[tuple[int, int], float] = {}
+    for depth in (3, 6, 9):
+        history: dict[str, Any] = {}
+        train(
+            {**rate, "max_depth": depth},
+            rest,
+            num_boost_round=300,
+            evals=[(held_out, "validation")],
+            evals_result=history,
+            verbose_eval=False,
+        )
+        by_round = history["validation"]["rmse"]
+        # The first minimum that is not beaten in the 20 rounds after it.
+        best = next(i for i, error in enumerate(by_round) if error <= min(by_round[: i + 21]))
+        errors[depth, best + 1] = by_round[best]
+    depth, n_rounds = min(errors, key=errors.__getitem__)
+    expected = train({**rate, "max_depth": depth}, DMatrix(X, y), num_boost_round=n_rounds).predict(
+        DMatrix(new)
+    )
+
+    as_given = sparse.csr_array if as_sparse else np.asarray
+    model = made("xgboost_tuned", seed=3).fit(as_given(X), y)
+    assert (model.depth_, model.n_rounds_) == (depth, n_rounds)
+    np.testing.assert_allclose(model.predict(as_given(new)), expected, rtol=1e-5)
+
+
+def test_tuned_trees_are_judged_on_a_fifth_of_the_rows_with_early_stopping():
+    assert TUNED_XGBOOST == {
+        "learning_rate": 0.06,
+        "max_depth": [3, 6, 9],
+        "max_rounds": 5000,
+        "early_stopping_rounds": 20,
+        "validation_share": 0.2,
+    }
 
 
 def test_the_formula_of_lemma_one_reads_the_column_after_the_covariates():
@@ -268,7 +323,7 @@ def test_an_encoding_is_one_column_next_to_the_covariates_and_uses_the_seed_of_t
     )
     error = np.mean((model.predict(np.hstack([sample.X[sample.test], test])) - sample.y[sample.test]) ** 2)
     result = evaluate(sample, method, ModelSettings("xgboost", 4, seed=5))
-    assert (result.mse, result.n_columns) == (pytest.approx(error, rel=1e-6), 1)
+    assert (result.loss, result.n_columns) == (pytest.approx(error, rel=1e-6), 1)
 
 
 # Models that read the levels without an encoding
@@ -320,12 +375,12 @@ def test_predictions_are_those_of_the_library_called_by_hand(name):
     np.testing.assert_allclose(predicted(name, sample.table[sample.test]), expected, rtol=1e-5)
     error = float(np.mean((expected - sample.y[sample.test]) ** 2))
     result = evaluate(sample, NATIVE, ModelSettings(name, 4, 0))
-    assert (result.mse, result.n_columns) == (pytest.approx(error, rel=1e-5), 0)
+    assert (result.loss, result.n_columns) == (pytest.approx(error, rel=1e-5), 0)
 
 
 @cache
 def error_without_levels() -> float:
-    return evaluate(peer_data(), "drop", ModelSettings("xgboost", 4, 0)).mse
+    return evaluate(peer_data(), "drop", ModelSettings("xgboost", 4, 0)).loss
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -387,6 +442,116 @@ def test_all_have_as_many_rounds_as_the_xgboost_of_the_encodings():
     assert fitted("lightgbm_native")._model.booster_.num_trees() == 100
     assert fitted("catboost_native")._model.tree_count_ == 100
     assert fitted("gpboost")._booster.num_trees() == 100
+
+
+# Classes
+
+
+@cache
+def class_data(n_classes: int) -> TrialData:
+    """The rows of `peer_data`, whose targets are cut into classes of about the same size."""
+    sample = peer_data()
+    cuts = np.quantile(sample.y, np.arange(1, n_classes) / n_classes)
+    kind: Any = "binary" if n_classes == 2 else "multiclass"
+    return replace(sample, y=np.searchsorted(cuts, sample.y).astype(float), target_type=kind)
+
+
+def classifier_by_hand(name: str, sample: TrialData) -> np.ndarray:
+    """Probabilities for the test rows, with levels as each library's own example has them."""
+    train, test, y = ~sample.test, sample.test, sample.y[~sample.test].astype(int)
+    frame = pd.DataFrame(sample.X, columns=["a", "b", "c"])
+    frame["level"] = pd.Categorical(sample.codes)
+    if name == "xgboost_native":
+        from xgboost import XGBClassifier
+
+        model = XGBClassifier(**PAPER_XGBOOST, enable_categorical=True)
+        return model.fit(frame[train], y).predict_proba(frame[test])
+    if name == "lightgbm_native":
+        from lightgbm import LGBMClassifier
+
+        settings: dict[str, Any] = {"max_depth": 4, "num_leaves": 16, "verbose": -1, "deterministic": True}
+        model = LGBMClassifier(n_estimators=100, learning_rate=0.2, n_jobs=1, **settings)
+        return np.asarray(model.fit(frame[train], y).predict_proba(frame[test]))
+    if name == "catboost_native":
+        from catboost import CatBoostClassifier, Pool
+
+        text = frame.assign(level=[str(code) for code in sample.codes])
+        settings = {"iterations": 100, "learning_rate": 0.2, "depth": 4, "random_seed": 0}
+        model = CatBoostClassifier(**settings, silent=True, allow_writing_files=False)
+        model.fit(Pool(text[train], y, cat_features=["level"]))
+        return np.asarray(model.predict_proba(text[test]))
+    import gpboost
+
+    booster = gpboost.train(
+        {"learning_rate": 0.2, "max_depth": 4, "num_leaves": 16, "num_threads": 1, "verbose": -1},
+        gpboost.Dataset(frame.loc[train, ["a", "b", "c"]], y),
+        gp_model=gpboost.GPModel(
+            group_data=sample.codes[train].astype(str), likelihood="bernoulli_logit", num_parallel_threads=1
+        ),
+        num_boost_round=100,
+    )
+    levels = sample.codes[test].astype(str)
+    found = booster.predict(frame.loc[test, ["a", "b", "c"]], group_data_pred=levels)["response_mean"]
+    return np.column_stack([1 - found, found])
+
+
+@pytest.mark.parametrize(
+    ("name", "n_classes"), [(name, n) for name in READERS for n in (2, 4) if (name, n) != ("gpboost", 4)]
+)
+def test_log_losses_are_those_of_the_library_called_by_hand(name, n_classes):
+    sample = class_data(n_classes)
+    probabilities = classifier_by_hand(name, sample)
+    own = probabilities[np.arange(150), sample.y[sample.test].astype(int)]
+    result = evaluate(sample, NATIVE, ModelSettings(name, 4, 0))
+    assert (result.loss, result.n_columns) == (pytest.approx(-np.log(own).mean(), rel=1e-4), 0)
+    without = evaluate(sample, "drop", ModelSettings("xgboost", 4, 0)).loss
+    assert result.loss < 0.95 * without
+
+
+@pytest.mark.parametrize("name", CLASS_MODELS)
+def test_a_class_without_training_rows_has_the_smallest_probability(name):
+    """Its loss is finite, so that the fold counts."""
+    sample = class_data(2)
+    y = sample.y.copy()
+    y[np.flatnonzero(sample.test)[:3]] = 2
+    loss = evaluate(sample, NATIVE if name != "xgboost" else "drop", ModelSettings(name, 4, 0)).loss
+    other = evaluate(
+        replace(sample, y=y), NATIVE if name != "xgboost" else "drop", ModelSettings(name, 4, 0)
+    ).loss
+    assert loss < other < loss + 3 / 150 * 17
+
+
+@pytest.mark.parametrize("name", ["forest", "xgboost_tuned", "latent_state_regressor"])
+def test_a_model_of_numbers_is_refused_for_classes(name):
+    with pytest.raises(InvalidParameterError, match="model must be one of xgboost, xgboost_native"):
+        make_model(name, n_columns=1, n_trees=4, seed=0, classes=True)
+
+
+def test_the_target_encoder_has_a_column_for_each_of_several_classes():
+    sample = class_data(4)
+    codes, y = sample.codes[~sample.test], sample.y[~sample.test]
+    train, test = peer_columns("target_encoder", codes, y, sample.codes[sample.test], 0, "multiclass")
+    assert (train.shape, test.shape) == ((450, 4), (150, 4))
+    of_class, of_level = y == 1, codes == 3
+    share = of_class[of_level].mean()
+    variance = of_class.mean() * (1 - of_class.mean())
+    weight = variance / (variance + share * (1 - share) / of_level.sum())
+    expected = weight * share + (1 - weight) * of_class.mean()
+    np.testing.assert_allclose(test[sample.codes[sample.test] == 3, 1], expected)
+    assert evaluate(sample, "target_encoder", ModelSettings("xgboost", 4, 0)).n_columns == 4
+
+
+@pytest.mark.parametrize("method", PEER_ENCODINGS)
+def test_two_classes_are_one_column_in_every_encoding_of_peers(method):
+    result = evaluate(class_data(2), method, ModelSettings("xgboost", 4, 0))
+    assert result.n_columns == 1
+    assert result.loss < np.log(2)
+
+
+def test_the_mixed_model_of_two_classes_is_logistic():
+    encoder = ENCODING_BUILDERS["glmm"](0, "binary")
+    assert encoder.binomial_target
+    assert not ENCODING_BUILDERS["glmm"](0, "continuous").binomial_target
 
 
 THREADS = """

@@ -7,12 +7,13 @@ import pytest
 from sufrep._names import DATASET_NAMES, ENCODERS
 from sufrep._paper import names
 from sufrep._paper.methods import chooses_components
-from sufrep._paper.models import ENCODING_BUILDERS, MODEL_BUILDERS
+from sufrep._paper.models import CLASSIFIER_BUILDERS, ENCODING_BUILDERS, MODEL_BUILDERS
 from sufrep.encoders import METHODS
 
 
 def test_models_and_encodings_of_peers_have_these_names():
     assert tuple(MODEL_BUILDERS) == names.PAPER_MODELS
+    assert tuple(CLASSIFIER_BUILDERS) == names.CLASS_MODELS
     assert tuple(ENCODING_BUILDERS) == names.PEER_ENCODINGS
 
 
@@ -30,6 +31,7 @@ def test_variants_are_encoders_with_other_parameters():
         (names.PAPER_METHODS, names.TRIAL_METHODS),
         (names.BENCHMARK_METHODS, names.TRIAL_METHODS),
         (names.BENCHMARK_MODELS, names.PAPER_MODELS),
+        (names.AT_MOST_BINARY, (*names.PEER_ENCODINGS, *names.CLASS_MODELS)),
         (names.PAPER_DATASETS, DATASET_NAMES),
         (names.BENCHMARK_DATASETS, DATASET_NAMES),
     ],

@@ -61,6 +61,7 @@ def test_the_default_tables_are_the_paper_s_data_sets_and_folds_with_both_models
 def test_the_default_benchmark_is_every_entry_in_five_folds_data_set_by_data_set():
     trials = BenchmarkPlan().trials()
     assert [name for name, _ in groupby(trial.dataset for trial in trials)] == list(BENCHMARK_DATASETS)
+    assert (BenchmarkPlan().models, BenchmarkPlan().methods) == ((), ())
     entries = [("xgboost", method) for method in BENCHMARK_METHODS]
     entries += [(model, "native") for model in BENCHMARK_MODELS[1:]]
     of_ames = [trial for trial in trials if trial.dataset == "ames"]
@@ -88,6 +89,59 @@ def test_a_data_set_is_cut_into_no_more_folds_than_its_levels_have_rows():
         *(("ames", fold) for fold in range(5)),
     ]
     assert [Settings(n_folds=n).folds_of("pakistan") for n in (3, 4, 5)] == [3, 4, 4]
+
+
+def test_a_data_set_with_folds_of_its_own_has_as_many():
+    assert [Settings(n_folds=n).folds_of("wages") for n in (3, 5, 10)] == [5, 5, 5]
+
+
+def entries(dataset: str, **names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The model and method of each trial of a fold."""
+    trials = BenchmarkPlan((dataset,), **names).trials()
+    return [(trial.model, trial.method) for trial in trials if trial.fold == 0]
+
+
+def test_wages_are_predicted_with_tuned_trees_unless_other_models_are_named():
+    methods = ("sufficient", "drop")
+    assert entries("wages", methods=methods) == [("xgboost_tuned", method) for method in methods]
+    assert entries("wages", methods=methods, models=("gpboost",)) == [("gpboost", "native")]
+
+
+def test_two_classes_have_every_entry_but_the_slow_one_which_can_be_named():
+    slow = ("xgboost", "glmm")
+    assert entries("open_payments") == [entry for entry in entries("ames") if entry != slow]
+    assert entries("open_payments", methods=("glmm",), models=("xgboost",)) == [slow]
+
+
+def test_more_classes_have_no_entry_that_is_made_for_two():
+    left_out = {(model, method) for model, method in entries("ames")} - {*entries("midwest_survey")}
+    assert left_out == {
+        ("xgboost", "james_stein"),
+        ("xgboost", "catboost_encoder"),
+        ("xgboost", "glmm"),
+        ("gpboost", "native"),
+    }
+
+
+def test_models_of_numbers_alone_are_left_out_where_there_are_classes():
+    models = ("forest", "sklearn_forest", "xgboost_tuned", "latent_state_regressor", "xgboost")
+    assert entries("nycflights_delayed", models=models, methods=("drop",)) == [("xgboost", "drop")]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"models": ("forest", "gpboost")},
+        {"models": ("xgboost",), "methods": ("glmm", "james_stein")},
+    ],
+)
+def test_a_data_set_that_nothing_named_can_predict_raises(names):
+    expected = (
+        r"datasets is 'midwest_survey'\.\nHint: datasets must be a data set that one of the models and "
+        r"methods can predict; its target is multiclass"
+    )
+    with pytest.raises(InvalidParameterError, match=expected):
+        BenchmarkPlan(("ames", "midwest_survey"), **names)
 
 
 def test_the_methods_of_the_paper_are_encoders_and_the_references_are_not():
@@ -217,7 +271,9 @@ def test_all_settings_but_the_place_of_the_data_are_covered_here():
     assert {field.name for field in fields(Settings)} == {*CHANGES, "data_dir"}
 
 
-@pytest.mark.parametrize("name", ["PAPER_XGBOOST", "COMPONENTS", "ALPHAS", "CHOICE_FOLDS", "CHOICE_TREES"])
+@pytest.mark.parametrize(
+    "name", ["PAPER_XGBOOST", "TUNED_XGBOOST", "COMPONENTS", "ALPHAS", "CHOICE_FOLDS", "CHOICE_TREES"]
+)
 def test_the_identity_changes_with_every_constant_that_results_depend_on(monkeypatch, name):
     before = Settings().identity()
     other = {"PAPER_XGBOOST": {"max_depth": 1}, "COMPONENTS": (2,), "ALPHAS": (0.5,)}.get(name, 17)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -66,7 +67,7 @@ def dumped(store: Store) -> list[str]:
 
 def test_a_record_is_the_trial_its_result_and_its_time():
     record = run_trial(TRIAL, SMALL)
-    assert list(record) == [*asdict(TRIAL), "mse", "n_columns", "k", "alpha", "seconds"]
+    assert list(record) == [*asdict(TRIAL), "loss", "n_columns", "k", "alpha", "seconds"]
     assert {name: record[name] for name in asdict(TRIAL)} == asdict(TRIAL)
     assert record["seconds"] >= 0
     json.dumps(record)
@@ -238,9 +239,9 @@ def test_a_peer_that_fails_is_recorded_and_does_not_stop_the_others(tmp_path):
     ]
     assert failed[0]["failure"].startswith("CatBoostError: ")
     assert failed[0]["failure"].endswith("All train targets are equal")
-    assert (failed[0]["mse"], failed[0]["n_columns"]) == (None, None)
+    assert (failed[0]["loss"], failed[0]["n_columns"]) == (None, None)
     others = [record for record in store.records() if not record["failure"]]
-    assert [record["mse"] for record in others] == pytest.approx([0.0] * 4, abs=1e-6)
+    assert [record["loss"] for record in others] == pytest.approx([0.0] * 4, abs=1e-6)
     assert all(list(record) == list(failed[0]) for record in others)
     # A failure is a result: it is not run again.
     assert run_trials(small(ames(tmp_path, constant=True)), store) == 0
@@ -304,12 +305,27 @@ def test_a_failure_is_recorded_on_one_line_of_limited_length(tmp_path, monkeypat
 def test_predictions_of_nan_are_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "evaluate", lambda *_, **__: TrialResult(math.nan))
     record = run_trial(AMES_TRIAL, ames(tmp_path), keep_failures=True)
-    assert (record["mse"], record["failure"]) == (None, "ValueError: the error is nan")
+    assert (record["loss"], record["failure"]) == (None, "ValueError: the loss is nan")
+
+
+def test_classes_of_a_benchmark_have_a_log_loss(tmp_path):
+    names = ["Dispute_Status_for_Publication", "Name_of_Associated_Covered_Device_or_Medical_Supply1"]
+    names += ["Name_of_Associated_Covered_Drug_or_Biological1", "Physician_Specialty", "status"]
+    lines = [",".join(["Applicable_Manufacturer_or_Applicable_GPO_Making_Payment_Name", *names])]
+    lines += [f"company {i % 3},No,,,,{'dis' * (i % 2)}allowed" for i in range(60)]
+    (tmp_path / "text_tables").mkdir()
+    path = tmp_path / "text_tables" / "open_payments_unique.csv.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    trial = EmpiricalTrial("open_payments", "xgboost", "drop", 0, 0)
+    record = run_trial(trial, Settings(data_dir=str(tmp_path), n_folds=2), keep_failures=True)
+    # The covariates are all the same, and half of the rows of each company are allowed.
+    assert record["loss"] == pytest.approx(math.log(2), rel=0.02)
+    assert record["failure"] is None
 
 
 def test_the_records_of_other_experiments_have_no_failure(tmp_path):
     record = run_trial(replace(AMES_TRIAL, method="drop"), ames(tmp_path))
-    assert list(record)[-5:] == ["mse", "n_columns", "k", "alpha", "seconds"]
+    assert list(record)[-5:] == ["loss", "n_columns", "k", "alpha", "seconds"]
 
 
 # Dask

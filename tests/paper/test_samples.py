@@ -190,6 +190,35 @@ def test_covariates_that_are_missing_stay_missing(monkeypatch):
     np.testing.assert_array_equal(first.X, X[~sample.test])
 
 
+def given(monkeypatch: pytest.MonkeyPatch, data: Dataset) -> None:
+    """Let every data set be this one."""
+    samples._load.cache_clear()
+    monkeypatch.setattr(samples, "_load", lambda *_: (data, np.unique(data.labels, return_inverse=True)[1]))
+
+
+def test_folds_that_a_data_set_brings_are_its_folds_whatever_the_seed(monkeypatch):
+    folds = np.array([4, 0, 1, 1, 2, 3])
+    data = Dataset(
+        "wages", "id", "y", ("a",), np.ones((6, 1)), np.array(list("aabbcc")), np.arange(6.0), (), folds
+    )
+    given(monkeypatch, data)
+    for seed, fold in [(0, 1), (1, 1), (0, 4)]:
+        trial = EmpiricalTrial("wages", "xgboost_tuned", "means", seed, fold)
+        np.testing.assert_array_equal(real_data(trial, Settings(n_folds=2)).test, folds == fold)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("ames", "continuous"), ("open_payments", "binary"), ("midwest_survey", "multiclass")],
+)
+def test_rows_and_inner_folds_know_the_kind_of_their_target(monkeypatch, name, kind):
+    data = Dataset(name, "g", "y", ("a",), np.ones((8, 1)), np.array(["b", "a"] * 4), np.arange(8) % 2.0)
+    given(monkeypatch, data)
+    sample = real_data(EmpiricalTrial(name, "xgboost", "means", 0, 0), Settings())
+    assert (sample.target_type, sample.has_classes) == (kind, kind != "continuous")
+    assert {part.target_type for part in sample.inner(3, seed=0)} == {kind}
+
+
 @pytest.mark.parametrize(("name", "n_rows"), [("pakistan", 504), ("ames", 1458)])
 def test_the_real_data_can_be_cut_into_four_folds(data_dir, name, n_rows):
     settings = Settings(data_dir=str(data_dir))

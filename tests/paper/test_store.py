@@ -19,7 +19,7 @@ from sufrep._paper.store import Store, Writer, export_all, trial_key, write_text
 from sufrep.errors import NotWritableError, StoreError, SufrepError
 
 IDENTITY = {"n": 500, "p": 20, "xgboost": {"max_depth": 4}}
-RESULT = {"mse": 1.2345678901234567, "n_columns": 5, "k": 5, "alpha": None, "seconds": 0.25}
+RESULT = {"loss": 1.2345678901234567, "n_columns": 5, "k": 5, "alpha": None, "seconds": 0.25}
 
 
 def record(seed: int = 0, method: str = "means", **changes: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def fold(number: int = 0, **changes: Any) -> dict[str, Any]:
 
 
 def benchmarked(number: int = 0, failure: str | None = None) -> dict[str, Any]:
-    result = {**RESULT, "mse": None, "k": None} if failure else RESULT
+    result = {**RESULT, "loss": None, "k": None} if failure else RESULT
     return {**fold(number), **result, "failure": failure}
 
 
@@ -120,7 +120,7 @@ def test_a_benchmark_has_a_file_of_its_own_although_its_trials_are_those_of_real
 
 
 def test_a_trial_is_identified_by_its_own_fields_and_not_by_its_result():
-    assert trial_key(record(mse=9.0, seconds=9.0)) == trial_key(record())
+    assert trial_key(record(loss=9.0, seconds=9.0)) == trial_key(record())
     assert trial_key(record(k_index_bug=True)) != trial_key(record())
     assert trial_key(fold(1)) != trial_key(fold(2))
 
@@ -199,8 +199,8 @@ def test_a_damaged_line_in_the_middle_is_an_error_that_names_the_line(tmp_path, 
         {"trial": 1},
         {"trial": {"setup": 1}},
         {"trial": {**record(), "seed": "0"}},
-        {"trial": {**record(), "mse": "low"}},
-        {"trial": {name: value for name, value in record().items() if name != "mse"}},
+        {"trial": {**record(), "loss": "low"}},
+        {"trial": {name: value for name, value in record().items() if name != "loss"}},
         {"trial": fold()},
         {"run": {}},
         {"run": {"settings": 1}},
@@ -419,7 +419,7 @@ some_records = st.lists(
         setup=names,
         seed=st.integers(0, 100),
         k_index_bug=st.booleans(),
-        mse=st.floats(allow_nan=False),
+        loss=st.floats(allow_nan=False),
         k=st.one_of(st.none(), st.integers(1, 15)),
         alpha=numbers,
         seconds=st.floats(0, 1e6).map(lambda seconds: round(seconds, 3)),
@@ -493,7 +493,18 @@ def test_the_committed_results_can_be_read(experiment, n_fields):
     records = Store(Path(__file__).parents[2] / "results" / "paper", experiment).records()
     assert len({trial_key(one) for one in records}) == len(records) > 100
     assert {len(one) for one in records} == {n_fields}
-    assert all(one["mse"] > 0 for one in records)
+    assert all(one["loss"] > 0 for one in records)
+
+
+def test_results_that_were_stored_as_mse_are_losses(tmp_path):
+    earlier = {"mse" if name == "loss" else name: value for name, value in benchmarked(0).items()}
+    store = Store(tmp_path, "benchmark")
+    append(store, earlier, benchmarked(1))
+    assert store.records() == [benchmarked(0), benchmarked(1)]
+    path = store.export(tmp_path / "csv")
+    assert Store(tmp_path / "csv", "benchmark").records() == store.records()
+    path.write_text(path.read_text().replace("loss", "mse", 1))
+    assert Store(tmp_path / "csv", "benchmark").records() == store.records()
 
 
 def test_a_csv_of_a_csv_is_the_same(tmp_path):

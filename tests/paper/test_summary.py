@@ -24,6 +24,7 @@ from sufrep._paper.summary import (
     judgements,
     method_name,
     paired_difference,
+    published_comparison,
     published_improvements,
     published_tables,
     simulated_improvements,
@@ -39,12 +40,12 @@ CELL = {"model": "xgboost", "setup": "latent_linear", "n_latent": 2, "levels_per
 
 
 def simulated(mse: float, method: str = "means", seed: int = 0, **changes: Any) -> Record:
-    return {**CELL, "method": method, "seed": seed, "k_index_bug": False, "mse": mse, **changes}
+    return {**CELL, "method": method, "seed": seed, "k_index_bug": False, "loss": mse, **changes}
 
 
 def crossvalidated(mse: float, method: str, fold: int, seed: int = 0, **changes: Any) -> dict[str, Any]:
     record = {"model": "forest", "dataset": "ames", "method": method, "seed": seed, "fold": fold}
-    return {**record, "k_index_bug": False, "mse": mse, **changes}
+    return {**record, "k_index_bug": False, "loss": mse, **changes}
 
 
 def many_simulated(n_seeds: int = 5) -> list[dict[str, Any]]:
@@ -65,7 +66,7 @@ def many_simulated(n_seeds: int = 5) -> list[dict[str, Any]]:
 def test_improvements_are_those_that_pandas_finds():
     records = many_simulated()
     found = simulated_improvements(records)
-    wide = pd.DataFrame(records).pivot(index=[*CELL, "seed"], columns="method", values="mse")
+    wide = pd.DataFrame(records).pivot(index=[*CELL, "seed"], columns="method", values="loss")
     assert len(found) == 2 * 4 * 2
     for one in found:
         mine = wide.loc[(one.model, *one.cell)]
@@ -207,11 +208,11 @@ def folds(entry: str, errors: list[float | None], dataset: str = "ames", **chang
         {
             **rest,
             "fold": fold,
-            "mse": mse,
-            "failure": None if mse else "ValueError: no",
+            "loss": loss,
+            "failure": None if loss else "ValueError: no",
             "seconds": fold + 1.0,
         }
-        for fold, mse in enumerate(errors)
+        for fold, loss in enumerate(errors)
     ]
 
 
@@ -236,7 +237,7 @@ RECORDS = AMES + KING_COUNTY + PAKISTAN
 
 def test_means_ranks_and_differences_to_the_best_by_hand():
     found = {item.entry: item for item in benchmark_results(AMES)}
-    assert {name: (item.mse, item.rank) for name, item in found.items()} == {
+    assert {name: (item.loss, item.rank) for name, item in found.items()} == {
         "one_hot": (12.0, 4),
         "sufficient": (10.5, 2),
         "glmm": (10.25, 1),
@@ -284,7 +285,7 @@ def test_one_fold_that_failed_fails_the_entry_and_takes_no_rank_from_others():
     found = {item.entry: item for item in benchmark_results(PAKISTAN)}
     failed = found.pop("xgboost_native")
     assert failed.rank is None
-    assert math.isnan(failed.mse)
+    assert math.isnan(failed.loss)
     assert {name: item.rank for name, item in found.items()} == {"sufficient": 1, "glmm": 2, "one_hot": 3}
 
 
@@ -298,7 +299,7 @@ def test_entries_that_have_not_run_in_all_folds_are_left_out():
 def test_a_fold_without_an_error_of_one_hot_does_not_count():
     records = folds("one_hot", [4.0, None, 4.0]) + folds("drop", [2.0, 99.0, 4.0])
     one_hot, drop = benchmark_results(records)
-    assert (one_hot.mse, drop.mse, drop.n_folds) == (4.0, 3.0, 2)
+    assert (one_hot.loss, drop.loss, drop.n_folds) == (4.0, 3.0, 2)
 
 
 @pytest.mark.parametrize(
@@ -336,6 +337,40 @@ def test_a_paired_difference_of_one_fold_has_no_error():
     difference, error = paired_difference(np.array([3.0]), np.array([1.0]))
     assert difference == 2.0
     assert math.isnan(error)
+
+
+# Published comparisons
+
+
+def test_published_losses_and_ours_by_hand():
+    ours = folds("means", [1.0, 3.0], "wages", model="xgboost_tuned")
+    ours += folds("means", [2.0, 4.0], "wages", model="xgboost_tuned", seed=1)
+    means, theirs = published_comparison(ours, {"gpboost": [2.5, 3.5]}, 2)
+    assert (means.entry, means.is_published, means.losses, means.loss) == ("means", False, (1.5, 3.5), 2.5)
+    assert (means.difference, means.standard_error, means.seconds) == (0.0, 0.0, 1.5)
+    assert (theirs.entry, theirs.is_published, theirs.loss) == ("gpboost", True, 3.0)
+    # 1 and 0 above the best.
+    assert (theirs.difference, theirs.standard_error) == (0.5, pytest.approx(0.5))
+    assert math.isnan(theirs.seconds)
+
+
+def test_an_entry_of_ours_may_have_the_name_of_a_published_one():
+    found = published_comparison(folds("gpboost", [1.0, 1.0], "wages"), {"gpboost": [2.0, 2.0]}, 2)
+    assert [(item.entry, item.is_published) for item in found] == [("gpboost", False), ("gpboost", True)]
+
+
+@pytest.mark.parametrize("errors", [[1.0], [1.0, None]])
+def test_an_entry_without_a_loss_in_every_fold_is_last_and_never_the_best(errors):
+    first, last = published_comparison(folds("means", errors, "wages"), {"linear": [5.0, 5.0]}, 2)
+    assert (first.entry, first.difference) == ("linear", 0.0)
+    np.testing.assert_array_equal(last.losses, [1.0, math.nan])
+    assert math.isnan(last.loss)
+    assert math.isnan(last.difference)
+
+
+def test_without_any_complete_entry_there_is_no_best():
+    (only,) = published_comparison(folds("means", [1.0], "wages"), {}, 2)
+    assert math.isnan(only.difference)
 
 
 # Published numbers

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sufrep._paper.names import PAPER_METHODS, REFERENCES
+from sufrep._paper.names import BENCHMARK_MODELS, PAPER_METHODS, REFERENCES
 from sufrep._paper.plan import BenchmarkPlan
 from sufrep._paper.store import Store
 from sufrep._paper.summary import published_improvements
@@ -23,8 +23,9 @@ from sufrep._paper.tables import (
     empirical_tables,
     recovery_tables,
     simulation_tables,
+    wages_tables,
 )
-from sufrep.errors import StoreError
+from sufrep.errors import DataNotFoundError, StoreError
 
 Record = dict[str, Any]
 
@@ -39,12 +40,12 @@ def simulated(method: str, errors: list[float], **changes: Any) -> list[Record]:
     """Records of one method in one cell, a seed for each error."""
     cell = {"model": "xgboost", "setup": "latent_linear", "n_latent": 2, "levels_per_latent": 50}
     rest = {"method": method, "k_index_bug": False, **changes}
-    return [{**cell, "seed": seed, "mse": mse, **rest} for seed, mse in enumerate(errors)]
+    return [{**cell, "seed": seed, "loss": loss, **rest} for seed, loss in enumerate(errors)]
 
 
 def crossvalidated(method: str, errors: list[float], **changes: Any) -> list[Record]:
     rest = {"model": "xgboost", "dataset": "pakistan", "seed": 0, "k_index_bug": False, **changes}
-    return [{**rest, "method": method, "fold": fold, "mse": mse} for fold, mse in enumerate(errors)]
+    return [{**rest, "method": method, "fold": fold, "loss": loss} for fold, loss in enumerate(errors)]
 
 
 def test_simulations_show_ours_the_interval_and_the_published_bar():
@@ -281,11 +282,11 @@ def folds(entry: str, errors: list[float | None], dataset: str = "ames", **chang
         {
             **rest,
             "fold": fold,
-            "mse": mse,
-            "failure": None if mse else "ValueError: no",
+            "loss": loss,
+            "failure": None if loss else "ValueError: no",
             "seconds": fold + 1.0,
         }
-        for fold, mse in enumerate(errors)
+        for fold, loss in enumerate(errors)
     ]
 
 
@@ -321,12 +322,12 @@ def test_the_tables_by_hand():
         "±: standard error of the paired difference to the best entry, which is marked with *.\n"
     )
     assert ours.render("text") == (
-        "Benchmark: sufficient against the best other entry, difference of the MSE in percent\n"
-        "data set     rank    best other  difference    verdict\n"
-        "-----------  ------  ----------  ------------  -------------------------\n"
-        "pakistan     1 of 3  glmm        -25.0 ± 0.0   first\n"
-        "ames         2 of 4  glmm        +2.4 ± 4.7    within one standard error\n"
-        "king_county  2 of 2  one_hot     +62.5 ± 12.5  behind\n"
+        "Benchmark: sufficient against the best other entry, difference of the loss in percent\n"
+        "data set     loss  rank    best other  difference    verdict\n"
+        "-----------  ----  ------  ----------  ------------  -------------------------\n"
+        "pakistan     MSE   1 of 3  glmm        -25.0 ± 0.0   first\n"
+        "ames         MSE   2 of 4  glmm        +2.4 ± 4.7    within one standard error\n"
+        "king_county  MSE   2 of 2  one_hot     +62.5 ± 12.5  behind\n"
         "Of 3 data sets: first 1, within one standard error 1, behind 1.\n"
     )
     assert seconds.render("text") == (
@@ -343,14 +344,14 @@ def test_the_tables_by_hand():
 def test_our_own_failure_is_counted():
     records = folds("one_hot", [1.0, 2.0]) + folds("sufficient", [None, 1.0])
     ours = benchmark_tables(records)[1]
-    assert ours.rows == (("ames", "", "one_hot", "", "failed"),)
+    assert ours.rows == (("ames", "MSE", "", "one_hot", "", "failed"),)
     assert ours.notes == ("Of 1 data sets: first 0, within one standard error 0, behind 0, failed 1.",)
 
 
 def test_one_fold_has_no_standard_error_and_is_behind_when_it_is_worse():
     errors, ours, _ = benchmark_tables(folds("one_hot", [1.0]) + folds("sufficient", [2.0]))
     assert errors.rows == (("sufficient", "200.0"), ("one_hot", "100.0 *"))
-    assert ours.rows == (("ames", "2 of 2", "one_hot", "+100.0", "behind"),)
+    assert ours.rows == (("ames", "MSE", "2 of 2", "one_hot", "+100.0", "behind"),)
 
 
 def test_without_our_encoder_it_has_no_table():
@@ -363,12 +364,98 @@ def test_the_whole_benchmark_fits_on_a_page():
     records = [
         record
         for dataset in plan.datasets
-        for name in (*plan.methods, *plan.models[1:])
+        for name in (*plan.methods, *BENCHMARK_MODELS[1:])
         for record in folds(name, [8.0, 9.0, 10.0, 11.0, 12.5 + len(name)], dataset)
     ]
-    for table in benchmark_tables(records):
-        assert len(table.header) == 9
+    tables = benchmark_tables(records) + wages_tables(records)
+    assert [len(table.header) for table in tables] == [9, 4, 9, 4, 10]
+    for table in tables:
         assert max(len(line) for line in table.render("text").splitlines()) <= 140
+
+
+def test_classes_have_tables_of_their_own_with_their_own_loss():
+    records = [
+        *folds("one_hot", [2.0, 2.0], "midwest_survey"),
+        *folds("sufficient", [1.0, 1.5], "midwest_survey"),
+        *folds("one_hot", [4.0, 4.0], "open_payments"),
+        *folds("gpboost", [3.0, 4.0], "open_payments"),
+    ]
+    numbers, losses, ours, _, seconds = benchmark_tables(records + folds("one_hot", [1.0, 2.0]))
+    assert (numbers.title, numbers.header) == ("Benchmark: MSE in percent of one_hot", ("", "ames"))
+    assert losses.render("text") == (
+        "Benchmark: log loss in percent of one_hot\n"
+        "            midwest_survey  open_payments\n"
+        "----------  --------------  -------------\n"
+        "sufficient  62.5 *\n"
+        "one_hot     100.0 ± 12.5    100.0 ± 12.5\n"
+        "gpboost                     87.5 *\n"
+        "Means over 2 folds; encodings are followed by xgboost.\n"
+        "±: standard error of the paired difference to the best entry, which is marked with *.\n"
+        "Run only if named, because it is slow on classes: glmm.\n"
+        "Not run on more than two classes, for which they are not made: james_stein, catboost_encoder, glmm, "
+        "gpboost.\n"
+    )
+    assert ours.rows == (("midwest_survey", "log loss", "1 of 2", "one_hot", "-37.5 ± 12.5", "first"),)
+    assert seconds.title == "Benchmark: median seconds per fold, classes"
+    assert len(benchmark_tables(records[4:])[0].notes) == 3
+    assert len(numbers.notes) == 2
+
+
+# Wages
+
+
+def published(folder: Path) -> Path:
+    (folder / "sigrist2023").mkdir()
+    lines = ["data,method,fold,test_mse,seconds"]
+    lines += [f"wages,gpboost,{fold},{0.2 + fold / 10},3" for fold in range(5)]
+    lines += [f"inst_eval,linear,{fold},9.0,3" for fold in range(5)]
+    (folder / "sigrist2023" / "published.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+OF_WAGES = [
+    *folds("means", [0.1, 0.2, 0.4, 0.4, 0.5], "wages", model="xgboost_tuned"),
+    *folds("drop", [0.5, None, 0.5], "wages", model="xgboost_tuned"),
+    *folds("drop", [0.5] * 5, "wages"),
+]
+
+
+def test_wages_by_hand(tmp_path):
+    (table,) = wages_tables(OF_WAGES + folds("one_hot", [1.0]), published(tmp_path))
+    # −0.1, −0.1, 0, −0.1, −0.1 and so a mean of 0.08 below, with the error √(0.002 / 5).
+    assert table.render("text") == (
+        "wages: published and ours\n"
+        "                by              fold 0  fold 1  fold 2  fold 3  fold 4  mean    to the best       "
+        "seconds\n"
+        "--------------  --------------  ------  ------  ------  ------  ------  ------  ----------------  "
+        "-------\n"
+        "means           ours            0.1000  0.2000  0.4000  0.4000  0.5000  0.3200  *                 "
+        "3.0\n"
+        "gpboost         Sigrist (2023)  0.2000  0.3000  0.4000  0.5000  0.6000  0.4000  +0.0800 ± 0.0200\n"
+        "drop (xgboost)  ours            0.5000  0.5000  0.5000  0.5000  0.5000  0.5000  +0.1800 ± 0.0735  "
+        "3.0\n"
+        "drop            ours            0.5000          0.5000                                            "
+        "2.0\n"
+        "MSE on the published folds; our encodings are followed by xgboost_tuned.\n"
+        "±: standard error of the paired difference. Seconds are the median per fold, and of our machine.\n"
+    )
+
+
+def test_wages_are_in_no_other_table():
+    records = folds("one_hot", [1.0] * 5, "wages", model="xgboost_tuned")
+    assert benchmark_tables(records) == []
+    assert wages_tables(folds("one_hot", [1.0] * 5)) == []
+
+
+def test_without_the_published_results_the_table_is_ours_and_says_where_they_are(tmp_path, monkeypatch):
+    monkeypatch.delenv("SUFREP_DATA", raising=False)
+    (table,) = wages_tables(OF_WAGES)
+    assert (table.title, len(table.rows)) == ("wages: ours", 3)
+    assert table.notes[-1].endswith("name their folder with --data-dir.")
+    with pytest.raises(DataNotFoundError, match=r"published\.csv"):
+        wages_tables(OF_WAGES, tmp_path)
+    monkeypatch.setenv("SUFREP_DATA", str(published(tmp_path)))
+    assert wages_tables(OF_WAGES)[0].title == "wages: published and ours"
 
 
 # Rendering

@@ -1,4 +1,4 @@
-"""One method with one model on one data: choose k, encode, fit, and measure the error."""
+"""One method with one model on one data: choose k, encode, fit, and measure the loss."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sufrep._models import log_losses
 from sufrep._paper.models import TAKES_SPARSE, make_model, peer_columns
 from sufrep._paper.names import NATIVE, PEER_ENCODINGS, VARIANTS
 from sufrep.encoders import METHODS, make_encoder
@@ -43,11 +44,12 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """The error on the test rows, and what was fitted.
+    """The loss on the test rows, and what was fitted.
 
     Attributes
     ----------
-    mse : float
+    loss : float
+        Mean squared error, or for classes the mean of −log of the predicted probability.
     n_columns : int
         Number of columns that the method adds to the covariates.
     k : int or None
@@ -56,7 +58,7 @@ class TrialResult:
         Sparsity, if the method chooses it.
     """
 
-    mse: float
+    loss: float
     n_columns: int = 0
     k: int | None = None
     alpha: float | None = None
@@ -70,11 +72,11 @@ def chooses_components(method: str) -> bool:
 def evaluate(
     data: TrialData, method: str, settings: ModelSettings, *, k_index_bug: bool = False
 ) -> TrialResult:
-    """Encode, fit on the training rows, and measure the error on the test rows."""
+    """Encode, fit on the training rows, and measure the loss on the test rows."""
     if method == "bayes":
-        return TrialResult(_error(data, _truth(data).conditional_mean[data.test]))
+        return TrialResult(_squared_error(data, _truth(data).conditional_mean[data.test]))
     if method == NATIVE:
-        return TrialResult(_error(data, _native(data, settings)))
+        return TrialResult(_native(data, settings))
     parameters = _choose(data, method, settings)
     if k_index_bug and parameters.get("n_components") in COMPONENTS:
         parameters["n_components"] = 1 + COMPONENTS.index(parameters["n_components"])
@@ -93,11 +95,11 @@ def _choose(data: TrialData, method: str, settings: ModelSettings) -> dict[str, 
     fewer_trees = replace(settings, n_trees=max(4, settings.n_trees // CHOICE_TREES // 4 * 4))
     inner = data.inner(CHOICE_FOLDS, settings.seed)
     for name, values in grid.items():
-        errors = [
-            np.mean([_fit(part, method, fewer_trees, {**chosen, name: value}).mse for part in inner])
+        losses = [
+            np.mean([_fit(part, method, fewer_trees, {**chosen, name: value}).loss for part in inner])
             for value in values
         ]
-        chosen[name] = values[int(np.argmin(errors))]
+        chosen[name] = values[int(np.argmin(losses))]
     return chosen
 
 
@@ -108,10 +110,24 @@ def _fit(data: TrialData, method: str, settings: ModelSettings, parameters: dict
     if sparse and _dense_cells(data) > MAX_DENSE_CELLS:
         data = replace(data, X=without_zeros(data.X))
     train, test = _encode(data, method, settings, parameters, sparse=sparse and bool(data.X.all()))
-    model = make_model(settings.name, n_columns=train.shape[1], n_trees=settings.n_trees, seed=settings.seed)
+    loss = _test_loss(data, settings, train, test, n_columns=train.shape[1])
+    return TrialResult(loss, n_columns=train.shape[1] - data.X.shape[1])
+
+
+def _test_loss(data: TrialData, settings: ModelSettings, train: Any, test: Any, *, n_columns: int) -> float:
+    """Fit the model to training rows as it sees them, and return its mean loss on the test rows."""
+    model = make_model(
+        settings.name,
+        n_columns=n_columns,
+        n_trees=settings.n_trees,
+        seed=settings.seed,
+        classes=data.has_classes,
+    )
     model.fit(train, data.y[~data.test])
-    error = _error(data, np.asarray(model.predict(test)).reshape(-1))
-    return TrialResult(error, n_columns=train.shape[1] - data.X.shape[1])
+    if data.has_classes:
+        probabilities = np.asarray(model.predict_proba(test), dtype=float)
+        return float(log_losses(probabilities, np.asarray(model.classes_), data.y[data.test]).mean())
+    return _squared_error(data, np.asarray(model.predict(test)).reshape(-1))
 
 
 def _dense_cells(data: TrialData) -> int:
@@ -146,31 +162,35 @@ def _encode(
         rows = np.column_stack(columns)
         return rows[train], rows[test]
     if method in PEER_ENCODINGS:
-        seen, new = peer_columns(method, data.codes[train], data.y[train], data.codes[test], settings.seed)
+        codes, y = data.codes[train], data.y[train]
+        seen, new = peer_columns(method, codes, y, data.codes[test], settings.seed, data.target_type)
         return np.hstack([data.X[train], seen]), np.hstack([data.X[test], new])
     name, own = VARIANTS.get(method, (method, _PAPER_PARAMETERS.get(method, {})))
     if sparse:
         own = {"sparse_output": True}
     if method == "sufficient":
-        own = {"target_type": "continuous", "estimator": _judge(settings)}
+        own = {"target_type": data.target_type, "estimator": _judge(settings, classes=data.has_classes)}
+    elif data.has_classes and "target_type" in METHODS[name][0]().get_params():
+        own = {**own, "target_type": data.target_type}
     encoder = make_encoder(name, group=data.X.shape[1], **own, **parameters)
     table = data.table
     return encoder.fit_transform(table[train], data.y[train]), encoder.transform(table[test])
 
 
-def _judge(settings: ModelSettings) -> Any:
-    """Return what `SufficientEncoder` judges by: the next model, or None (its own) if that is slow."""
-    if settings.name != "xgboost":
+def _judge(settings: ModelSettings, *, classes: bool) -> Any:
+    """Return what `SufficientEncoder` judges by: the next model, or None (its own) if that is slow.
+
+    Instead of tuned trees, which are slow too, it is xgboost with the settings of the paper.
+    """
+    if settings.name not in ("xgboost", "xgboost_tuned"):
         return None
-    return make_model(settings.name, n_columns=0, n_trees=settings.n_trees, seed=settings.seed)
+    return make_model("xgboost", n_columns=0, n_trees=settings.n_trees, seed=settings.seed, classes=classes)
 
 
-def _native(data: TrialData, settings: ModelSettings) -> Floats:
-    """Return the predictions of a model that reads the group column without an encoding."""
-    n_columns = data.X.shape[1]
-    model = make_model(settings.name, n_columns=n_columns, n_trees=settings.n_trees, seed=settings.seed)
-    model.fit(data.table[~data.test], data.y[~data.test])
-    return np.asarray(model.predict(data.table[data.test])).reshape(-1)
+def _native(data: TrialData, settings: ModelSettings) -> float:
+    """Return the loss of a model that reads the group column without an encoding."""
+    train, test = data.table[~data.test], data.table[data.test]
+    return _test_loss(data, settings, train, test, n_columns=data.X.shape[1])
 
 
 def _truth(data: TrialData) -> Any:
@@ -178,5 +198,5 @@ def _truth(data: TrialData) -> Any:
     return data.truth
 
 
-def _error(data: TrialData, predicted: Any) -> float:
+def _squared_error(data: TrialData, predicted: Any) -> float:
     return float(np.mean((predicted - data.y[data.test]) ** 2))

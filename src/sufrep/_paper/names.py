@@ -34,7 +34,11 @@ BUG_SUFFIX = " (k index)"
 NATIVE = "native"
 PEER_MODELS = ("lightgbm_native", "catboost_native", "gpboost")
 NATIVE_MODELS = ("latent_state_regressor", "xgboost_native", *PEER_MODELS)
-PAPER_MODELS = ("forest", "sklearn_forest", "xgboost", *NATIVE_MODELS)
+PAPER_MODELS = ("forest", "sklearn_forest", "xgboost", "xgboost_tuned", *NATIVE_MODELS)
+# Those that predict classes too; for gpboost, two of them.
+CLASS_MODELS = ("xgboost", "xgboost_native", *PEER_MODELS)
+# What is made for numbers and two classes only.
+AT_MOST_BINARY = ("james_stein", "catboost_encoder", "glmm", "gpboost")
 
 # What figures can show.
 DRAWN_METHODS = (*SIMULATED_METHODS, *(method + BUG_SUFFIX for method in COMPONENT_METHODS), NATIVE)
@@ -66,6 +70,10 @@ BENCHMARK_DATASETS = (
     "county_murders",
     "insteval",
     "nycflights",
+    "midwest_survey",
+    "open_payments",
+    "nycflights_delayed",
+    "wages",
 )
 BENCHMARK_METHODS = (
     "sufficient",

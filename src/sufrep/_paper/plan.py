@@ -16,10 +16,9 @@ from sufrep._paper.methods import (
     COMPONENTS,
     chooses_components,
 )
+from sufrep._paper.models import TUNED_XGBOOST
 from sufrep._paper.names import (
     BENCHMARK_DATASETS,
-    BENCHMARK_METHODS,
-    BENCHMARK_MODELS,
     EFFECT_ARMS,
     EFFECT_METHODS,
     EFFECT_MODELS,
@@ -32,13 +31,11 @@ from sufrep._paper.names import (
     SIMULATED_METHODS,
     TRIAL_METHODS,
 )
+from sufrep._paper.protocols import protocol_of
 from sufrep.errors import InvalidParameterError, UnknownMethodError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-# Every level of Pakistan has four rows; with more folds no row could be tested.
-MAX_FOLDS = {"pakistan": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class Settings:
     n_trees : int
         Number of trees of a forest.
     n_folds : int
-        Number of folds of a real data set, if its levels have enough rows.
+        Number of folds of a real data set, if its levels have enough rows and it brings no folds.
     data_dir : str or None
         Folder of the real data; no result depends on it.
     """
@@ -65,8 +62,9 @@ class Settings:
     data_dir: str | None = None
 
     def folds_of(self, dataset: str) -> int:
-        """Return the number of folds of a data set, limited by the size of its levels."""
-        return min(self.n_folds, MAX_FOLDS.get(dataset, self.n_folds))
+        """Return the number of folds of a data set: its own, or ours, limited by the size of its levels."""
+        protocol = protocol_of(dataset)
+        return protocol.own_folds or min(self.n_folds, protocol.max_folds or self.n_folds)
 
     def identity(self) -> dict[str, Any]:
         """Return everything but the trial that results depend on; all results in a store share it."""
@@ -75,6 +73,7 @@ class Settings:
         return {
             **values,
             "xgboost": PAPER_XGBOOST,
+            "xgboost_tuned": TUNED_XGBOOST,
             "choice": {
                 "n_components": list(COMPONENTS),
                 "alpha": list(ALPHAS),
@@ -99,7 +98,10 @@ class SimulationTrial:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EmpiricalTrial:
-    """One method with one model on one fold of a data set; the seed shuffles rows before the split."""
+    """One method with one model on one fold of a data set.
+
+    The seed is that of the model, and shuffles rows before the split if the data set brings no folds.
+    """
 
     dataset: str
     model: str
@@ -176,8 +178,9 @@ class EmpiricalPlan:
     Attributes
     ----------
     datasets, models, methods : sequences of str
+        Without models, or without methods, those of each data set's protocol.
     seeds : sequence of int
-        Repetitions of the cross-validation, each with its own folds.
+        Repetitions of the cross-validation, each with its own folds unless the data set brings them.
     k_index_bug : bool
         As in `SimulationPlan`.
     settings : Settings
@@ -196,15 +199,35 @@ class EmpiricalPlan:
         _check_known("datasets", self.datasets, DATASET_NAMES)
         _check_known("models", self.models, PAPER_MODELS)
         _check_methods(self.methods, TRIAL_METHODS)
+        for dataset in self.datasets:
+            kind = protocol_of(dataset).target_type
+            if kind != "continuous" and not self._entries(dataset):
+                wanted = f"a data set that one of the models and methods can predict; its target is {kind}"
+                raise InvalidParameterError("datasets", dataset, wanted)
 
     def trials(self) -> list[Trial]:
-        """Return all trials, repetition by repetition."""
+        """Return all trials, repetition by repetition; entries that do not suit the target are left out."""
         return [
             EmpiricalTrial(dataset, model, method, seed, fold, bug)
-            for seed, dataset, model in product(self.seeds, self.datasets, self.models)
+            for seed, dataset in product(self.seeds, self.datasets)
+            for model, methods in self._entries(dataset).items()
             for fold in range(self.settings.folds_of(dataset))
-            for method, bug in _variants(model, self.methods, self.k_index_bug)
+            for method, bug in methods
         ]
+
+    def _entries(self, dataset: str) -> dict[str, list[tuple[str, bool]]]:
+        """Return (method, k_index_bug) pairs by model, without what does not suit the target."""
+        protocol = protocol_of(dataset)
+        models, methods = self.models or protocol.models, self.methods or protocol.methods
+        suitable = {
+            model: [
+                (method, bug)
+                for method, bug in _variants(model, methods, self.k_index_bug)
+                if protocol.suits(model, method)
+            ]
+            for model in models
+        }
+        return {model: methods for model, methods in suitable.items() if methods}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +241,8 @@ class BenchmarkPlan(EmpiricalPlan):
     """
 
     datasets: Sequence[str] = BENCHMARK_DATASETS
-    models: Sequence[str] = BENCHMARK_MODELS
-    methods: Sequence[str] = BENCHMARK_METHODS
+    models: Sequence[str] = ()
+    methods: Sequence[str] = ()
     settings: Settings = field(default_factory=lambda: Settings(n_folds=5))
 
     experiment: Experiment = field(default="benchmark", init=False)

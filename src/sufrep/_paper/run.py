@@ -91,8 +91,8 @@ def _evaluated(trial: PredictionTrial, data: TrialData, n_trees: int) -> dict[st
 def _evaluated_or_failure(trial: PredictionTrial, data: TrialData, n_trees: int) -> dict[str, Any]:
     def finite() -> dict[str, Any]:
         result = _evaluated(trial, data, n_trees)
-        if not math.isfinite(result["mse"]):
-            raise ValueError(f"the error is {result['mse']}")
+        if not math.isfinite(result["loss"]):
+            raise ValueError(f"the loss is {result['loss']}")
         return result
 
     result = attempt(finite, fatal=(MissingDependencyError,))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sufrep._paper.protocols import protocol_of
 from sufrep._simulate import simulate
 from sufrep._splits import level_folds
 from sufrep.datasets import load_dataset
@@ -16,6 +17,8 @@ from sufrep.errors import InvalidParameterError
 if TYPE_CHECKING:
     from sufrep._arrays import Codes, Floats, Mask
     from sufrep._paper.plan import EmpiricalTrial, Settings, SimulationTrial
+    from sufrep._paper.protocols import TargetType
+    from sufrep.datasets import Dataset
 
 # A fifth of the rows of each level is tested, the 80/20 split of the paper.
 _SIMULATION_FOLDS = 5
@@ -39,8 +42,10 @@ class TrialData:
         May contain NaN.
     codes : ndarray of int, shape (n,)
     y : ndarray, shape (n,)
+        Numbers, or classes 0, 1, …
     test : ndarray of bool, shape (n,)
     truth : Truth or None
+    target_type : {"continuous", "binary", "multiclass"}
     """
 
     X: Floats
@@ -48,6 +53,12 @@ class TrialData:
     y: Floats
     test: Mask
     truth: Truth | None = None
+    target_type: TargetType = "continuous"
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the target is classes."""
+        return self.target_type != "continuous"
 
     @property
     def table(self) -> Floats:
@@ -59,7 +70,10 @@ class TrialData:
         rows = ~self.test
         X, codes, y = self.X[rows], self.codes[rows], self.y[rows]
         folds = level_folds(codes, n_folds, seed)
-        return [TrialData(X, codes, y, test=folds == fold) for fold in range(n_folds)]
+        return [
+            TrialData(X, codes, y, test=folds == fold, target_type=self.target_type)
+            for fold in range(n_folds)
+        ]
 
 
 def simulated_data(trial: SimulationTrial, settings: Settings) -> TrialData:
@@ -82,20 +96,22 @@ def simulated_data(trial: SimulationTrial, settings: Settings) -> TrialData:
 
 
 def real_data(trial: EmpiricalTrial, settings: Settings) -> TrialData:
-    """Return a data set with one of its folds as test rows."""
-    X, codes, y = _load(trial.dataset, settings.data_dir)
+    """Return a data set with one of its folds, published or ours, as test rows."""
+    data, codes = _load(trial.dataset, settings.data_dir)
     n_folds = settings.folds_of(trial.dataset)
-    test = level_folds(codes, n_folds, trial.seed) == trial.fold
+    folds = level_folds(codes, n_folds, trial.seed) if data.folds is None else data.folds
+    test = folds == trial.fold
     if not test.any():
         wanted = (
             f"at most the number of rows of the largest level of {trial.dataset}, {np.bincount(codes).max()}"
         )
         raise InvalidParameterError("n_folds", n_folds, wanted)
-    return TrialData(X, codes, y, test)
+    return TrialData(data.X, codes, data.y, test, target_type=protocol_of(trial.dataset).target_type)
 
 
 @lru_cache(maxsize=4)
-def _load(name: str, data_dir: str | None) -> tuple[Floats, Codes, Floats]:
+def _load(name: str, data_dir: str | None) -> tuple[Dataset, Codes]:
+    """Return a data set, and the level of each row as a code."""
     # Cached, because a worker runs many trials on the same few files.
     data = load_dataset(name, data_dir)
-    return data.X, np.unique(data.labels.astype(str), return_inverse=True)[1], data.y
+    return data, np.unique(data.labels.astype(str), return_inverse=True)[1]

@@ -39,11 +39,13 @@ TRIALS: dict[Experiment, type[Any]] = {
 }
 # The result of a trial that every record has; None if the trial failed.
 _RESULTS: dict[Experiment, str] = {
-    "simulations": "mse",
-    "empirical": "mse",
-    "benchmark": "mse",
+    "simulations": "loss",
+    "empirical": "loss",
+    "benchmark": "loss",
     "causal": "estimate",
 }
+# How that result was called before there were classes; the files of results/ have this name.
+_EARLIER_NAMES = {"mse": "loss"}
 Record = dict[str, Any]
 
 
@@ -146,6 +148,8 @@ class Store:
                 entry = json.loads(line)
             except ValueError:
                 entry = None
+            if isinstance(entry, dict) and isinstance(entry.get("trial"), dict):
+                entry["trial"] = _with_present_names(entry["trial"])
             what = f"is damaged: line {number} of {len(lines)} is"
             if not isinstance(entry, dict):
                 raise StoreError(self.path, f"{what} not a JSON object", _DELETE)
@@ -162,7 +166,7 @@ class Store:
                 rows = list(csv.DictReader(file))
         except (OSError, UnicodeError, csv.Error) as error:
             raise StoreError(self.csv_path, f"cannot be read: {error}", "export it again.") from error
-        records = [{name: _value(text) for name, text in row.items()} for row in rows]
+        records = [_with_present_names({name: _value(text) for name, text in row.items()}) for row in rows]
         for number, record in enumerate(records, start=2):
             if not self._is_trial(record):
                 what = f"is damaged: line {number} is not a trial of the {self.experiment}"
@@ -239,6 +243,10 @@ def write_text(path: Path, text: str) -> None:
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, text.encode())
+
+
+def _with_present_names(record: Record) -> Record:
+    return {_EARLIER_NAMES.get(name, name): value for name, value in record.items()}
 
 
 def _is_run(record: Any) -> bool:

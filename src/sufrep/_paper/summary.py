@@ -1,4 +1,4 @@
-"""From records to results: improvements over one-hot, shares of a reference, and ranks in the benchmark.
+"""From records to results: improvements over one-hot, shares of a reference, ranks, published comparisons.
 
 The published numbers of the paper are here too: the bars of its two simulation figures were read off the
 published images, to about half a point; its two tables are exact.
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from sufrep._paper.names import BENCHMARK_DATASETS, BUG_SUFFIX, NATIVE_MODELS, REFERENCES
+from sufrep._paper.protocols import protocol_of
 from sufrep._statistics import paired_p_values, rounding_error, student_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sufrep._arrays import Floats
     from sufrep._paper.store import Record
@@ -232,7 +233,7 @@ def _errors_by_cell(
     found: dict[Any, dict[str, dict[Any, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
         cell, part = tuple(record[name] for name in where), tuple(record[name] for name in split)
-        found[cell][method_name(record)][part] = record["mse"]
+        found[cell][method_name(record)][part] = record["loss"]
     for model, *rest in list(found):
         if model in NATIVE_MODELS:
             theirs = found.get((BASELINE_MODEL, *rest), {})
@@ -256,18 +257,18 @@ class BenchmarkResult:
     """One entry on one data set; NaN if it failed.
 
     An entry is a method with xgboost, or a model that reads the levels without an encoding. Entries are
-    compared over the folds in which one-hot columns have an error; an entry that has not run in all of them
+    compared over the folds in which one-hot columns have a loss; an entry that has not run in all of them
     is left out, and one that failed in any of them has failed.
 
     Attributes
     ----------
     dataset, entry : str
-    mse : float
-        Mean over the folds.
+    loss : float
+        Mean over the folds, of the loss of the data set's protocol.
     percent : float
-        In percent of the mean MSE of one-hot columns.
+        In percent of the mean loss of one-hot columns.
     difference : float
-        MSE minus that of the best entry.
+        Loss minus that of the best entry.
     standard_error : float
         Standard error of the difference over the folds; NaN for one fold.
     rank : int or None
@@ -279,7 +280,7 @@ class BenchmarkResult:
 
     dataset: str
     entry: str
-    mse: float
+    loss: float
     percent: float
     difference: float
     standard_error: float
@@ -290,7 +291,7 @@ class BenchmarkResult:
     @property
     def percent_error(self) -> float:
         """The standard error in the unit of `percent`."""
-        return self.standard_error * self.percent / self.mse
+        return self.standard_error * self.percent / self.loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +307,7 @@ class Judgement:
     other : str
         The best other entry.
     percent, percent_error : float
-        Difference of the MSE in percent of that of the other, and its standard error over the folds.
+        Difference of the loss in percent of that of the other, and its standard error over the folds.
     verdict : str
     """
 
@@ -320,23 +321,26 @@ class Judgement:
 
 
 def benchmark_results(records: Sequence[Record]) -> list[BenchmarkResult]:
-    """Return every entry on every data set that has one-hot columns; data sets in the order of the plan."""
+    """Return every entry on every data set that has one-hot columns; data sets in the order of the plan.
+
+    Data sets with published results are compared with these instead, by `published_comparison`.
+    """
     found = []
     for dataset, entries in _aligned(records).items():
         errors = {entry: _errors(folds) for entry, folds in entries.items()}
         best = errors[_best(errors)]
         baseline = errors[BASELINE].mean()
         for entry, ours in errors.items():
-            mse = float(ours.mean())
-            failed = math.isnan(mse)
+            loss = float(ours.mean())
+            failed = math.isnan(loss)
             found.append(
                 BenchmarkResult(
                     dataset,
                     entry,
-                    mse,
-                    100 * mse / baseline,
+                    loss,
+                    100 * loss / baseline,
                     *paired_difference(ours, best),
-                    None if failed else 1 + sum(other.mean() < mse for other in errors.values()),
+                    None if failed else 1 + sum(other.mean() < loss for other in errors.values()),
                     math.nan if failed else float(np.median([fold["seconds"] for fold in entries[entry]])),
                     len(ours),
                 )
@@ -383,12 +387,13 @@ def _aligned(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
     """Return the records of each data set and entry, one for each compared fold."""
     found: dict[str, dict[str, dict[Any, Record]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        found[record["dataset"]][_entry(record)][record["seed"], record["fold"]] = record
+        if not protocol_of(record["dataset"]).is_published:
+            found[record["dataset"]][_entry(record)][record["seed"], record["fold"]] = record
     aligned = {}
     for dataset in in_order(found, BENCHMARK_DATASETS):
         entries = found[dataset]
         baseline = entries.get(BASELINE, {})
-        folds = [split for split in sorted(baseline) if baseline[split]["mse"] is not None]
+        folds = [split for split in sorted(baseline) if baseline[split]["loss"] is not None]
         if folds:
             aligned[dataset] = {
                 entry: [of_entry[split] for split in folds]
@@ -402,12 +407,13 @@ def _entry(record: Record) -> str:
     model = record["model"]
     if model in NATIVE_MODELS:
         return str(model)
-    return method_name(record) + ("" if model == BASELINE_MODEL else f" ({model})")
+    usual = protocol_of(record["dataset"]).encoded_model
+    return method_name(record) + ("" if model == usual else f" ({model})")
 
 
 def _errors(folds: Sequence[Record]) -> Floats:
-    """Return the error of each fold; NaN if it failed."""
-    return np.array([math.nan if fold["mse"] is None else fold["mse"] for fold in folds])
+    """Return the loss of each fold; NaN if it failed."""
+    return np.array([math.nan if fold["loss"] is None else fold["loss"] for fold in folds])
 
 
 def _best(errors: dict[str, Floats]) -> str:
@@ -419,6 +425,80 @@ def in_order(names: Iterable[str], first: Sequence[str]) -> list[str]:
     """Sort names: those in `first` in its order, then the others alphabetically."""
     rank = {name: i for i, name in enumerate(first)}
     return sorted(names, key=lambda name: (rank.get(name, len(rank)), name))
+
+
+# Published comparisons
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedEntry:
+    """One entry, published or ours, on the folds of a published comparison.
+
+    Attributes
+    ----------
+    entry : str
+    is_published : bool
+    losses : tuple of float
+        By fold, the mean over the seeds; NaN where the entry has not run or has failed.
+    loss : float
+        Mean over the folds; NaN unless there is a loss in each.
+    difference, standard_error : float
+        Loss minus that of the best entry, and its standard error over the folds.
+    seconds : float
+        Median over folds and seeds; NaN for published entries, which ran on another machine.
+    """
+
+    entry: str
+    is_published: bool
+    losses: tuple[float, ...]
+    loss: float
+    difference: float
+    standard_error: float
+    seconds: float
+
+
+def published_comparison(
+    records: Sequence[Record], published: Mapping[str, Sequence[float]], n_folds: int
+) -> list[ComparedEntry]:
+    """Compare our records on one data set with published losses by fold.
+
+    Parameters
+    ----------
+    records : sequence of records
+        Of one data set.
+    published : mapping of str to sequences of float, length n_folds
+    n_folds : int
+
+    Returns
+    -------
+    list of ComparedEntry
+        The best first; entries without a loss in every fold last.
+    """
+    ours: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        ours[_entry(record)].append(record)
+    losses = {(name, True): np.array(by_fold) for name, by_fold in published.items()}
+    losses |= {(name, False): _fold_means(found, n_folds) for name, found in ours.items()}
+    complete = [by_fold for by_fold in losses.values() if not np.isnan(by_fold).any()]
+    best = min(complete, key=lambda by_fold: float(by_fold.mean()), default=np.full(n_folds, math.nan))
+    entries = [
+        ComparedEntry(
+            name,
+            is_published,
+            tuple(by_fold.tolist()),
+            float(by_fold.mean()),
+            *paired_difference(by_fold, best),
+            math.nan if is_published else float(np.median([record["seconds"] for record in ours[name]])),
+        )
+        for (name, is_published), by_fold in losses.items()
+    ]
+    return sorted(entries, key=lambda item: (math.isnan(item.loss), item.loss, item.entry))
+
+
+def _fold_means(records: Sequence[Record], n_folds: int) -> Floats:
+    """Return the mean loss of each fold; NaN if it has not run, or failed with any seed."""
+    of_fold = [[record for record in records if record["fold"] == fold] for fold in range(n_folds)]
+    return np.array([_errors(found).mean() if found else math.nan for found in of_fold])
 
 
 # The paper's own numbers

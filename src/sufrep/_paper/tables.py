@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 from sufrep._paper.effect_summary import effect_summaries
-from sufrep._paper.names import BENCHMARK_METHODS, BENCHMARK_MODELS, NATIVE_MODELS, REFERENCES
+from sufrep._paper.names import (
+    AT_MOST_BINARY,
+    BENCHMARK_METHODS,
+    BENCHMARK_MODELS,
+    NATIVE_MODELS,
+    REFERENCES,
+)
+from sufrep._paper.protocols import SLOW_ON_CLASSES, Loss, protocol_of
 from sufrep._paper.store import Store
 from sufrep._paper.summary import (
     BASELINE,
@@ -20,11 +27,13 @@ from sufrep._paper.summary import (
     empirical_improvements,
     in_order,
     judgements,
+    published_comparison,
     recoveries,
     simulated_improvements,
 )
 from sufrep._statistics import p_value_text
-from sufrep.errors import StoreError
+from sufrep.datasets import WAGES_FOLDS, load_published_wages
+from sufrep.errors import DataNotFoundError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
     from sufrep._paper.store import Record
     from sufrep._paper.summary import (
         BenchmarkResult,
+        ComparedEntry,
         EmpiricalImprovement,
         Judgement,
         Recovery,
@@ -47,6 +57,9 @@ Format: TypeAlias = Literal["text", "markdown", "latex"]
 # Within this many points of the published bar, ours counts as the same.
 TOLERANCE = {"xgboost": 4, "forest": 8}
 
+# Losses of the benchmark, in the order of its tables.
+LOSSES: tuple[Loss, ...] = get_args(Loss)
+_BINARY_ONLY = ", ".join(AT_MOST_BINARY)
 # Methods of one table; more are split into several tables, so that lines of text stay readable.
 _MAX_METHODS = 7
 
@@ -94,14 +107,24 @@ class TextTable:
         return "\n".join(lines) + "\n"
 
 
-def all_tables(folder: Path) -> list[TextTable]:
-    """Return the tables of all experiments of a store that have results."""
+def all_tables(folder: Path, data_dir: Path | None = None) -> list[TextTable]:
+    """Return the tables of all experiments of a store that have results.
+
+    Parameters
+    ----------
+    folder : path
+        The store.
+    data_dir : path, optional
+        Folder of the data, from which published results are read; by default that of the environment.
+    """
     records = Store(folder, "simulations").records()
+    benchmark = Store(folder, "benchmark").records()
     found = [
         *simulation_tables(records),
         *recovery_tables(records),
         *empirical_tables(Store(folder, "empirical").records()),
-        *benchmark_tables(Store(folder, "benchmark").records()),
+        *benchmark_tables(benchmark),
+        *wages_tables(benchmark, data_dir),
         *effect_tables(Store(folder, "causal").records()),
     ]
     if not found:
@@ -264,19 +287,38 @@ def _range(numbers: Iterable[int]) -> str:
 
 
 def benchmark_tables(records: Sequence[Record]) -> list[TextTable]:
-    """Return errors, our encoder against the best other entry, and times; nothing without one-hot columns."""
+    """Return losses, our encoder against the best other entry, and times; nothing without one-hot columns.
+
+    Data sets with another loss have other tables.
+    """
     found = benchmark_results(records)
-    if not found:
-        return []
+    losses = {loss: [item for item in found if protocol_of(item.dataset).loss == loss] for loss in LOSSES}
+    parts = [(loss, items) for loss, items in losses.items() if items]
+    judged = judgements(records)
+    return [
+        *(_loss_table(loss, items) for loss, items in parts),
+        *([_judgement_table(judged)] if judged else []),
+        *(_seconds_table(loss, items) for loss, items in parts),
+    ]
+
+
+def _loss_table(loss: Loss, found: Sequence[BenchmarkResult]) -> TextTable:
     folds = sorted({item.n_folds for item in found})
-    notes = (
+    notes = [
         f"Means over {' or '.join(map(str, folds))} folds; encodings are followed by {BASELINE_MODEL}.",
         "±: standard error of the paired difference to the best entry, which is marked with *.",
-    )
-    errors = _entry_table(f"Benchmark: MSE in percent of {BASELINE}", found, _error_cell, notes)
-    judged = judgements(records)
-    seconds = _entry_table("Benchmark: median seconds per fold", found, lambda item: f"{item.seconds:.2f}")
-    return [errors, *([_judgement_table(judged)] if judged else []), seconds]
+    ]
+    if loss == "log loss":
+        notes.append(f"Run only if named, because it is slow on classes: {', '.join(SLOW_ON_CLASSES)}.")
+    if any(protocol_of(item.dataset).target_type == "multiclass" for item in found):
+        notes.append(f"Not run on more than two classes, for which they are not made: {_BINARY_ONLY}.")
+    return _entry_table(f"Benchmark: {loss} in percent of {BASELINE}", found, _error_cell, tuple(notes))
+
+
+def _seconds_table(loss: Loss, found: Sequence[BenchmarkResult]) -> TextTable:
+    of_classes = "" if loss == "MSE" else ", classes"
+    title = f"Benchmark: median seconds per fold{of_classes}"
+    return _entry_table(title, found, lambda item: f"{item.seconds:.2f}")
 
 
 def _entry_table(
@@ -307,19 +349,62 @@ def _judgement_table(judged: Sequence[Judgement]) -> TextTable:
     counts = {verdict: sum(item.verdict == verdict for item in judged) for verdict in (*VERDICTS, FAILED)}
     listed = [f"{name} {count}" for name, count in counts.items() if count or name != FAILED]
     return TextTable(
-        f"Benchmark: {OURS} against the best other entry, difference of the MSE in percent",
-        ("data set", "rank", "best other", "difference", "verdict"),
+        f"Benchmark: {OURS} against the best other entry, difference of the loss in percent",
+        ("data set", "loss", "rank", "best other", "difference", "verdict"),
         tuple(_judgement_row(item) for item in judged),
         (f"Of {len(judged)} data sets: {', '.join(listed)}.",),
     )
 
 
 def _judgement_row(item: Judgement) -> tuple[str, ...]:
+    loss = protocol_of(item.dataset).loss
     if item.rank is None:
-        return item.dataset, "", item.other, "", item.verdict
+        return item.dataset, loss, "", item.other, "", item.verdict
     error = "" if math.isnan(item.percent_error) else f" ± {item.percent_error:.1f}"
     rank = f"{item.rank} of {item.n_ranked}"
-    return item.dataset, rank, item.other, f"{item.percent:+z.1f}{error}", item.verdict
+    return item.dataset, loss, rank, item.other, f"{item.percent:+z.1f}{error}", item.verdict
+
+
+# The published comparison on wages
+
+
+def wages_tables(records: Sequence[Record], data_dir: Path | None = None) -> list[TextTable]:
+    """Return a table of the published entries and ours, the best first; nothing without records on wages."""
+    records = [record for record in records if record["dataset"] == "wages"]
+    if not records:
+        return []
+    published, missing = _published_wages(data_dir)
+    found = published_comparison(records, published, WAGES_FOLDS)
+    header = ("", "by", *(f"fold {fold}" for fold in range(WAGES_FOLDS)), "mean", "to the best", "seconds")
+    notes = (
+        f"MSE on the published folds; our encodings are followed by {protocol_of('wages').encoded_model}.",
+        "±: standard error of the paired difference. Seconds are the median per fold, and of our machine.",
+        *missing,
+    )
+    title = f"wages: {'published and ours' if published else 'ours'}"
+    return [TextTable(title, header, tuple(_compared_row(item) for item in found), notes)]
+
+
+def _published_wages(data_dir: Path | None) -> tuple[dict[str, list[float]], tuple[str, ...]]:
+    """Return the published results; or none and a note, if no folder is named and none is set."""
+    try:
+        return load_published_wages(data_dir), ()
+    except DataNotFoundError:
+        if data_dir is not None:
+            raise
+        return {}, ("The published results are with the data: name their folder with --data-dir.",)
+
+
+def _compared_row(item: ComparedEntry) -> tuple[str, ...]:
+    best = item.difference == 0
+    difference = "*" if best else f"{item.difference:+.4f} ± {item.standard_error:.4f}"
+    return (
+        item.entry,
+        "Sigrist (2023)" if item.is_published else "ours",
+        *("" if math.isnan(loss) else f"{loss:.4f}" for loss in item.losses),
+        *(("", "") if math.isnan(item.loss) else (f"{item.loss:.4f}", difference)),
+        "" if math.isnan(item.seconds) else f"{item.seconds:.1f}",
+    )
 
 
 # Treatment effects

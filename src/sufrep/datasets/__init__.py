@@ -1,4 +1,4 @@
-"""Public data with one group column of many levels: those of the paper, and four further benchmarks.
+"""Public data with one group column of many levels: those of the paper, and further benchmarks.
 
 The paper's data are prepared as its authors prepared them. No data are shipped: each file is read from a
 folder of yours with polars or pandas or, where OpenML has the data, downloaded from there.
@@ -6,6 +6,7 @@ folder of yours with polars or pandas or, where OpenML has the data, downloaded 
 
 from __future__ import annotations
 
+from sufrep.datasets._classes import load_midwest_survey, load_open_payments
 from sufrep.datasets._dataset import Dataset
 from sufrep.datasets._loaders import (
     DATASETS,
@@ -18,16 +19,22 @@ from sufrep.datasets._loaders import (
     load_orange_juice,
     load_pakistan,
 )
+from sufrep.datasets._wages import WAGES_FOLDS, load_published_wages, load_wages
 
 __all__ = [
     "DATASETS",
+    "WAGES_FOLDS",
     "Dataset",
     "load_ames",
     "load_county_murders",
     "load_dataset",
     "load_insteval",
     "load_king_county",
+    "load_midwest_survey",
     "load_nycflights",
+    "load_open_payments",
     "load_orange_juice",
     "load_pakistan",
+    "load_published_wages",
+    "load_wages",
 ]

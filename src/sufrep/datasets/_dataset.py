@@ -1,4 +1,4 @@
-"""The record that every loader returns."""
+"""The record that every loader returns, and how it is made of prepared columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Array, Floats
+    from sufrep._arrays import Array, Codes, Floats
+    from sufrep.datasets._sources import RawTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +33,11 @@ class Dataset:
     labels : ndarray of str, shape (n,)
         The level of each row.
     y : ndarray, shape (n,)
-        Target.
+        Target; of classes, their positions in `classes`.
+    classes : tuple of str
+        Names of the classes, sorted; empty if the target is a number.
+    folds : ndarray of int, shape (n,), or None
+        The fold in which each row is tested, 0, 1, …, if the data set was published with its folds.
 
     Examples
     --------
@@ -53,6 +58,8 @@ class Dataset:
     X: Floats
     labels: Array
     y: Floats
+    classes: tuple[str, ...] = ()
+    folds: Codes | None = None
 
     def __repr__(self) -> str:
         n, p = self.X.shape
@@ -69,3 +76,21 @@ class Dataset:
     def columns(self) -> dict[str, Array]:
         """The covariates and then the group column, from which any library makes a frame."""
         return {**dict(zip(self.covariates, self.X.T, strict=True)), self.group: self.labels}
+
+
+def assemble(
+    name: str,
+    table: RawTable,
+    group: str,
+    target: str,
+    covariates: dict[str, Floats],
+    y: Floats,
+    *,
+    classes: tuple[str, ...] = (),
+    folds: Codes | None = None,
+) -> Dataset:
+    """Return the data set of a table whose covariates and target are prepared."""
+    X = np.empty((len(y), len(covariates)), order="F")
+    for j, column in enumerate(covariates.values()):
+        X[:, j] = column
+    return Dataset(name, group, target, tuple(covariates), X, table.labels(group), y, classes, folds)

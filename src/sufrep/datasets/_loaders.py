@@ -1,25 +1,25 @@
-"""The loaders: the three data sets of the paper and four larger ones, each with its preparation."""
+"""The loaders by name: the three data sets of the paper and four larger ones, each with its preparation."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import narwhals as nw
 import numpy as np
 
-from sufrep.datasets._dataset import Dataset
+from sufrep.datasets._classes import load_midwest_survey, load_open_payments
+from sufrep.datasets._dataset import Dataset, assemble
 from sufrep.datasets._sources import FIGURE, DataFile, Folder, Source, open_raw_table
+from sufrep.datasets._wages import load_wages
 from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sufrep._arrays import Floats
-    from sufrep.datasets._sources import RawTable
-
 Part: TypeAlias = Literal["kaggle", "full"]
+Delay: TypeAlias = Literal["arr_delay", "delayed15"]
 
 _AUTHORS = "the public repository of the paper's authors (github.com/grf-labs/sufrep)"
 _PAKISTAN = DataFile("pakistan.csv", _AUTHORS, "City")
@@ -93,7 +93,7 @@ _AMES_NUMBERING: dict[Part, tuple[str, ...]] = {"kaggle": ("Id",), "full": ("Ord
 _ORANGE_JUICE_DROPPED = ("profit", "store", "brand")
 _COUNTY_MURDERS_DROPPED = ("arrests", "arrestrate", "murders", "execrate", "popul", "countyfips")
 _INSTEVAL_COVARIATES = ("studage", "lectage", "service", "dept")
-_NYCFLIGHTS_DROPPED = ("delayed15", "dest", "carrier_flight")
+_NYCFLIGHTS_DROPPED = ("dest", "carrier_flight")
 _NYCFLIGHTS_TEXT = ("carrier", "origin", "manufacturer", "plane_model")
 
 
@@ -122,7 +122,7 @@ def load_pakistan(data_dir: Folder = None) -> Dataset:
         name: table.numbers(name, pattern=FIGURE) for name in table.names if name in _PAKISTAN_COVARIATES
     }
     y = table.numbers("Education score", pattern=FIGURE)
-    return _assemble("pakistan", table, "City", "Education score", covariates, y)
+    return assemble("pakistan", table, "City", "Education score", covariates, y)
 
 
 def load_king_county(data_dir: Folder = None, *, source: Source = "folder") -> Dataset:
@@ -146,7 +146,7 @@ def load_king_county(data_dir: Folder = None, *, source: Source = "folder") -> D
     table = open_raw_table(_KING_COUNTY, data_dir, source)
     table.require(("price", "zipcode", *_KING_COUNTY_COVARIATES))
     covariates = {name: table.numbers(name) for name in table.names if name in _KING_COUNTY_COVARIATES}
-    return _assemble("king_county", table, "zipcode", "price", covariates, table.numbers("price"))
+    return assemble("king_county", table, "zipcode", "price", covariates, table.numbers("price"))
 
 
 def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Source = "folder") -> Dataset:
@@ -211,10 +211,10 @@ def load_ames(data_dir: Folder = None, *, part: Part = "kaggle", source: Source 
     }
     price = table.numbers("SalePrice")
     if part == "kaggle":
-        return _assemble("ames", table, "Neighborhood", "SalePrice", covariates, price)
+        return assemble("ames", table, "Neighborhood", "SalePrice", covariates, price)
     if price.min() <= 0:
         table.fail(f"holds {price.min():g} in column 'SalePrice'; expected prices above 0.")
-    return _assemble("ames_full", table, "Neighborhood", "log SalePrice", covariates, np.log(price))
+    return assemble("ames_full", table, "Neighborhood", "log SalePrice", covariates, np.log(price))
 
 
 def load_orange_juice(data_dir: Folder = None) -> Dataset:
@@ -240,7 +240,7 @@ def load_orange_juice(data_dir: Folder = None) -> Dataset:
     others = ("store_brand", "logmove", *_ORANGE_JUICE_DROPPED)
     table.require(others)
     covariates = {name: table.numbers(name) for name in table.names if name not in others}
-    return _assemble("orange_juice", table, "store_brand", "logmove", covariates, table.numbers("logmove"))
+    return assemble("orange_juice", table, "store_brand", "logmove", covariates, table.numbers("logmove"))
 
 
 def load_county_murders(data_dir: Folder = None) -> Dataset:
@@ -268,7 +268,7 @@ def load_county_murders(data_dir: Folder = None) -> Dataset:
     rate = table.numbers("murdrate")
     if rate.min() < 0:
         table.fail(f"holds {rate.min():g} in column 'murdrate'; expected rates of at least 0.")
-    return _assemble("county_murders", table, "countyid", "log1p murdrate", covariates, np.log1p(rate))
+    return assemble("county_murders", table, "countyid", "log1p murdrate", covariates, np.log1p(rate))
 
 
 def load_insteval(data_dir: Folder = None) -> Dataset:
@@ -304,10 +304,10 @@ def load_insteval(data_dir: Folder = None) -> Dataset:
     table = open_raw_table(_INSTEVAL, data_dir)
     table.require(("d", "y", *_INSTEVAL_COVARIATES))
     covariates = {name: table.numbers(name) for name in table.names if name in _INSTEVAL_COVARIATES}
-    return _assemble("insteval", table, "d", "y", covariates, table.numbers("y"))
+    return assemble("insteval", table, "d", "y", covariates, table.numbers("y"))
 
 
-def load_nycflights(data_dir: Folder = None) -> Dataset:
+def load_nycflights(data_dir: Folder = None, *, target: Delay = "arr_delay") -> Dataset:
     """Flights from New York in 2013: 327,346 rows, 4,037 aeroplanes, 20 covariates; the target is the delay.
 
     Carrier, origin, manufacturer and model become codes 1, 2, … in sorted order of their levels (by code
@@ -321,14 +321,18 @@ def load_nycflights(data_dir: Folder = None) -> Dataset:
         Folder with ``nycflights.parquet``; by default the value of the environment variable ``SUFREP_DATA``.
         The file is ``flights`` of the R package nycflights13, restricted to flights that arrived, joined with
         ``weather`` and ``planes``, without the actual times.
+    target : {"arr_delay", "delayed15"}, default "arr_delay"
+        The delay, or whether it exceeds 15 minutes, which are two classes.
 
     Returns
     -------
     Dataset
-        Group ``tailnum``, target ``slog arr_delay``, sign(v)·log(1 + abs(v)) of v minutes.
+        Group ``tailnum``, target ``slog arr_delay``, sign(v)·log(1 + abs(v)) of v minutes, or ``delayed15``.
     """
+    if target not in get_args(Delay):
+        raise InvalidParameterError("target", target, "'arr_delay' or 'delayed15'")
     table = open_raw_table(_NYCFLIGHTS, data_dir)
-    others = ("tailnum", "arr_delay", *_NYCFLIGHTS_DROPPED)
+    others = ("tailnum", *get_args(Delay), *_NYCFLIGHTS_DROPPED)
     table.require((*others, *_NYCFLIGHTS_TEXT))
     covariates = {
         name: table.codes(name, missing=math.nan)
@@ -337,9 +341,12 @@ def load_nycflights(data_dir: Folder = None) -> Dataset:
         for name in table.names
         if name not in others
     }
+    if target == "delayed15":
+        classes, y = table.classes(target)
+        return assemble("nycflights_delayed", table, "tailnum", target, covariates, y, classes=classes)
     delay = table.numbers("arr_delay")
     slog = np.sign(delay) * np.log1p(np.abs(delay))
-    return _assemble("nycflights", table, "tailnum", "slog arr_delay", covariates, slog)
+    return assemble("nycflights", table, "tailnum", "slog arr_delay", covariates, slog)
 
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
@@ -351,6 +358,10 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "county_murders": load_county_murders,
     "insteval": load_insteval,
     "nycflights": load_nycflights,
+    "nycflights_delayed": partial(load_nycflights, target="delayed15"),
+    "open_payments": load_open_payments,
+    "midwest_survey": load_midwest_survey,
+    "wages": load_wages,
 }
 
 
@@ -361,7 +372,8 @@ def load_dataset(name: str, data_dir: Folder = None) -> Dataset:
     ----------
     name : str
         "pakistan", "ames", "ames_full" or "king_county" of the paper; "orange_juice", "county_murders",
-        "insteval" or "nycflights" of the further benchmarks.
+        "insteval" or "nycflights" of the further benchmarks; "nycflights_delayed", "open_payments" or
+        "midwest_survey", whose targets are classes; "wages", which was published with its folds.
     data_dir : path, optional
         Folder with its file; by default the value of the environment variable ``SUFREP_DATA``.
 
@@ -372,13 +384,3 @@ def load_dataset(name: str, data_dir: Folder = None) -> Dataset:
     if name not in DATASETS:
         raise InvalidParameterError("name", name, f"one of {', '.join(DATASETS)}")
     return DATASETS[name](data_dir)
-
-
-def _assemble(
-    name: str, table: RawTable, group: str, target: str, covariates: dict[str, Floats], y: Floats
-) -> Dataset:
-    """The data set of a table whose covariates and target are prepared."""
-    X = np.empty((len(y), len(covariates)), order="F")
-    for j, column in enumerate(covariates.values()):
-        X[:, j] = column
-    return Dataset(name, group, target, tuple(covariates), X, table.labels(group), y)

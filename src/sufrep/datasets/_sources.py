@@ -1,7 +1,8 @@
 """Where the raw tables come from (a folder of the user, or OpenML), and how their columns are read.
 
 Polars reads the files, or pandas where polars is not installed, and finds the types of CSV columns. Only the
-group column of a CSV file is always text, so that "01234" stays "01234".
+group column of a CSV file is always text, so that "01234" stays "01234". CSV files may be compressed with
+gzip.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class DataFile:
     Attributes
     ----------
     name : str
+        Its path inside the folder of the data.
     origin : str
         Description of where to get it.
     group : str
@@ -70,7 +72,7 @@ class DataFile:
 def open_raw_table(file: DataFile, data_dir: Folder, source: Source = "folder") -> RawTable:
     """The raw table of a data set, from the user's folder or from OpenML."""
     if source == "folder":
-        return _read(_path(file, data_dir), file)
+        return _read(find_file(file, data_dir), file)
     if source != "openml":
         raise InvalidParameterError("source", source, "'folder' or 'openml'")
     if file.openml is None:
@@ -139,6 +141,13 @@ class RawTable:
         codes[~self._is_missing(name).to_numpy()] = [code[text] for text in texts]
         return codes
 
+    def classes(self, name: str) -> tuple[tuple[str, ...], Floats]:
+        """A column of classes: their names, sorted, and the position of each row's class, shape (n,)."""
+        found, positions = np.unique(self.labels(name), return_inverse=True)
+        if len(found) < 2:
+            self.fail(f"holds only {str(found[0])!r} in column {name!r}; expected at least two classes.")
+        return tuple(found.tolist()), positions.astype(float)
+
     def is_numeric(self, name: str) -> bool:
         """Whether all values of the column that are not missing are numbers."""
         return self._is_typed(name) or bool(self._texts(name).str.contains(NUMBER).all())
@@ -204,7 +213,8 @@ class RawTable:
         )
 
 
-def _path(file: DataFile, data_dir: Folder) -> Path:
+def find_file(file: DataFile, data_dir: Folder) -> Path:
+    """The path of a file in the user's folder; raise if it is not there."""
     get = f"{file.name!r} is available from {file.origin}"
     named = os.environ.get(VARIABLE) if data_dir is None else data_dir
     if not named:
@@ -220,7 +230,9 @@ def _path(file: DataFile, data_dir: Folder) -> Path:
         raise DataNotFoundError(f"{via} {str(folder)!r}, which is not a folder.", hint)
     path = folder / file.name
     if not path.is_file():
-        tables = sorted(entry.name for entry in folder.iterdir() if entry.suffix in (".csv", ".parquet"))
+        # Only where the file should be: a folder of data may hold other folders.
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        tables = sorted(entry.name for entry in beside if _kind(entry) in (".csv", ".parquet"))
         shown = listed(tables, quote=False) or "none"
         what = f"{via} {str(folder)!r}, which does not contain {file.name!r}; its data files: {shown}."
         raise DataNotFoundError(what, f"{get}; save it there under this name.")
@@ -233,7 +245,7 @@ def _read(path: Path, file: DataFile) -> RawTable:
     if library is None:
         raise MissingDependencyError("polars", f"Reading {path.name!r}", "cli")
     try:
-        frame = _READERS[library, path.suffix](import_module(library), path, file.group)
+        frame = _READERS[library, _kind(path)](import_module(library), path, file.group)
     except ImportError as error:  # pandas reads Parquet files through a further package
         raise MissingDependencyError("polars", f"Reading {path.name!r}", "cli") from error
     except Exception as error:  # the errors of polars and pandas have no other base in common
@@ -242,6 +254,11 @@ def _read(path: Path, file: DataFile) -> RawTable:
     table = RawTable(repr(str(path)), file.origin, nw.from_native(frame, eager_only=True))
     _check(table)
     return table
+
+
+def _kind(path: Path) -> str:
+    """The suffix of a file without that of its compression, which polars and pandas find out themselves."""
+    return Path(path.name.removesuffix(".gz")).suffix
 
 
 # Brackets in the name of a folder are not a pattern (test_a_folder_may_have_brackets).
