@@ -196,9 +196,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     """Base of the encoders: a function from group moments to a representation table.
 
     A subclass implements `_represent`. Where the defaults do not fit, it overrides `_needs` (what it has to
-    know), `_represent_fold` (what it learns from the rows outside one fold), `_prepare_rows` (what all folds
-    need of the rows) and `_encode_rows` (what a row gets, if that is more than the vector of its level). An
-    encoder that is made of others overrides `_learn` and `_lookups` instead.
+    know), `_represent_fold` (what it learns from the rows outside one fold) and `_encode_rows` (what a row
+    gets, if that is more than the vector of its level). An encoder that is made of others overrides `_learn`
+    and `_lookups` instead.
     """
 
     group: Group | list[Group] | None = None
@@ -242,10 +242,6 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         if sample.is_empty:
             return whole.with_one_vector(np.zeros(whole.values.shape[1]))
         return self._represent(sample)
-
-    def _prepare_rows(self, _vectors: Vectors, rows: Rows) -> Rows:
-        """Add to rows what their encoding needs in every fold and does not depend on the target."""
-        return rows
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Return the new columns of rows; here the vector of their level, or the prior."""
@@ -676,7 +672,6 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 whole, places = add_new_levels(self, inputs, number, whole, places)
             codes = np.append(places, -1)[factor.codes]
             rows = Rows(codes, whole.values.shape[0], inputs.columns, inputs.weights, inputs.target, training)
-            rows = self._prepare_rows(whole, rows)
             lookup = self._encode_rows(whole, rows)
             if folds is not None:
                 lookup = cross_fit(self, inputs, columns, rows, whole, lookup, folds)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sufrep.moments import GroupMoments
     from sufrep.representation import Representation
     from sufrep.solvers.nesting import Nesting
+    from sufrep.solvers.regressions import NormalScores
 
 Column: TypeAlias = str | int
 Group: TypeAlias = Column | tuple[Column, ...]
@@ -183,8 +184,8 @@ class Rows:
     target : Target or None
     training : bool
         Whether the vectors that these rows are to be encoded with were learnt from them.
-    scores : ndarray, shape (n, p), or None
-        Normal scores of the covariates, if they have been computed for all folds together.
+    source : (Rows, ndarray of int), or None
+        The rows that these were taken from, and their positions there.
     """
 
     codes: Codes
@@ -193,7 +194,8 @@ class Rows:
     weights: Floats | None = None
     target: Target | None = None
     training: bool = False
-    scores: Floats | None = None
+    source: tuple[Rows, Codes] | None = None
+    _scored: list[tuple[NormalScores, Floats]] = field(default_factory=list)
 
     def counted(self) -> Codes:
         """Positions of the rows that have a level and a positive weight."""
@@ -212,8 +214,18 @@ class Rows:
             [np.asarray(column)[rows] for column in self.columns],
             None if self.weights is None else self.weights[rows],
             None if self.target is None else self.target.take(rows),
-            scores=None if self.scores is None else self.scores[rows],
+            source=(self, rows),
         )
+
+    def scores(self, maps: NormalScores) -> Floats:
+        """Normal scores of the covariates, computed once for all folds of some rows; (n, p)."""
+        if self.source is not None:
+            whole, places = self.source
+            return whole.scores(maps)[places]
+        if not self._scored or self._scored[0][0] is not maps:
+            found = maps.apply(self.columns).reshape(len(self.codes), len(self.columns))
+            self._scored[:] = [(maps, found)]
+        return self._scored[0][1]
 
     def response(self) -> Target:
         """Return the target; only for encoders whose needs include it."""

@@ -183,7 +183,8 @@ class RandomInterceptEncoder(GroupEncoder):
 
     def _residuals(self, rows: Rows, target: Target) -> list[Floats]:
         """What the covariates leave of each column of the target."""
-        scores = _scores(fit_normal_scores(rows.columns, rows.weights), rows)
+        # Ranks among these rows only, so folds have nothing to share.
+        scores = replace(rows, source=None).scores(fit_normal_scores(rows.columns, rows.weights))
         return [
             np.asarray(column - fit_curve(scores, column, rows.weights).predict(scores))
             for column in target.output_columns()
@@ -307,7 +308,7 @@ class MixedModelEncoder(GroupEncoder):
             )
         ]
         outputs = [Suffix(f"fit{label}") for label in rows.response().suffixes]
-        scores, targets = _scores(maps, rows), rows.response().output_columns()
+        scores, targets = rows.scores(maps), rows.response().output_columns()
         arranged, models = self._fit_models(scores, rows)
         center = np.concatenate([model.center for model in models])
         residuals = [
@@ -328,7 +329,7 @@ class MixedModelEncoder(GroupEncoder):
         if sample.is_empty:
             return super()._represent_fold(sample, whole)
         rows = sample.rows
-        _, models = self._fit_models(_scores(whole.details["normal_scores_"], rows), rows)
+        _, models = self._fit_models(rows.scores(whole.details["normal_scores_"]), rows)
         values = np.hstack([model.coefficients for model in models])
         center = np.concatenate([model.center for model in models])
         return Vectors(values, details=whole.details, prior=center)
@@ -339,13 +340,9 @@ class MixedModelEncoder(GroupEncoder):
         targets = rows.response().output_columns()
         return arranged, [fit_arranged(arranged, y, seed=self.random_state) for y in targets]
 
-    def _prepare_rows(self, vectors: Vectors, rows: Rows) -> Rows:
-        """Compute the normal scores once for all folds."""
-        return replace(rows, scores=_scores(vectors.details["normal_scores_"], rows))
-
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Predict with the regression of each row's level."""
-        scores = _scores(vectors.details["normal_scores_"], rows)
+        scores = rows.scores(vectors.details["normal_scores_"])
         coefficients = vectors.with_prior()[rows.codes]
         by_target = coefficients.reshape(len(scores), -1, scores.shape[1] + 1)
         fit = by_target[:, :, 0] + np.einsum("nj,ntj->nt", scores, by_target[:, :, 1:])
@@ -496,7 +493,7 @@ class LocalEffectEncoder(GroupEncoder):
 
     def _fit_effects(self, maps: NormalScores, rows: Rows) -> tuple[list[LocalEffects], Floats]:
         """The effects of each class that is predicted, and the mean effect of each level in columns."""
-        scores = _scores(maps, rows)
+        scores = rows.scores(maps)
         found = [
             fit_local_effects(
                 scores,
@@ -514,7 +511,7 @@ class LocalEffectEncoder(GroupEncoder):
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """The effects of each row's level at the row's covariates."""
         found: Sequence[LocalEffects] = vectors.details["effects_"]
-        scores, columns = _scores(vectors.details["normal_scores_"], rows), []
+        scores, columns = rows.scores(vectors.details["normal_scores_"]), []
         for effects in found:
             effect = effects.effects(scores, rows.codes)
             if self.output != "fit":
@@ -553,10 +550,3 @@ def _intercept_rule(
     place[np.arange(len(residuals)), np.arange(len(residuals)) * step] = 1.0
     offset = center - found.prior.center[outputs] @ place
     return LinearRule(found.prior.center, outputs, place, offset, prior=found.prior, tiers=found.tiers)
-
-
-def _scores(maps: NormalScores, rows: Rows) -> Floats:
-    """Normal scores of the covariates; (n, p)."""
-    if rows.scores is not None:
-        return rows.scores
-    return maps.apply(rows.columns).reshape(len(rows.codes), len(rows.columns))
