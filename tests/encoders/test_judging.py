@@ -218,7 +218,7 @@ def test_who_is_clearly_behind_depends_on_the_number_of_levels(n_levels):
     levels = np.arange(60) % n_levels
     by_level = np.random.default_rng(0).normal(size=n_levels)
     error = clustered_error(by_level[levels], levels)
-    limit = {2: 318.31, 6: 5.893, 60: 3.234}[n_levels] * error
+    limit = {2: 31.82, 6: 3.365, 60: 2.391}[n_levels] * error
     for behind, leaves in ((0.99 * limit, False), (1.01 * limit, True)):
         noise = by_level[levels] - by_level[levels].mean()
         found = judgement({DROP: 5.0 + noise + behind, "both": 5.0}, levels)

@@ -135,7 +135,7 @@ def test_the_scoring_equations_are_those_of_dense_matrices(seed, p, zeros):
     if zeros:
         theta[:-1:2] = 0.0
     arranged = arrange_levels(scores, codes, 25)
-    parts = list(arranged.parts(arranged.sorted(y)))
+    parts = list(arranged.parts(y))
     left, right = mixed_model._scoring_equations(parts, theta[:-1], theta[-1])
     expected_left, expected_right = naive_equations(with_ones(scores), codes, y, theta)
     np.testing.assert_allclose(left, expected_left, rtol=1e-8, atol=1e-8)
@@ -156,7 +156,7 @@ def test_the_scoring_equations_give_the_derivative_of_the_likelihood(seed):
     steps = 1e-5 * np.eye(4)
     derivative = [(log_likelihood(theta + s) - log_likelihood(theta - s)) / 2e-5 for s in steps]
     arranged = arrange_levels(scores, codes, 25)
-    parts = list(arranged.parts(arranged.sorted(y)))
+    parts = list(arranged.parts(y))
     left, right = mixed_model._scoring_equations(parts, theta[:-1], theta[-1])
     np.testing.assert_allclose((right - left @ theta) / 2, derivative, rtol=1e-5, atol=1e-5)
 
@@ -287,7 +287,21 @@ def test_levels_may_be_worked_on_in_small_parts(block, monkeypatch):
 # Some of the levels
 
 
-def test_variances_come_from_the_levels_that_were_drawn():
+def test_the_last_round_makes_up_for_the_levels_that_were_left_out():
+    rng = np.random.default_rng(12)
+    codes, x = np.arange(8000) % 2000, rng.normal(size=(8000, 1))
+    y = rng.normal(size=2000)[codes] + rng.normal(size=2000)[codes] * x[:, 0] + rng.normal(size=8000)
+    every = theta_of(fit_mixed_model(x, codes, y, 2000, max_levels=2000).variances)
+    found = np.array(
+        [theta_of(fit_mixed_model(x, codes, y, 2000, max_levels=200, seed=s).variances) for s in range(5)]
+    )
+    assert np.abs(found - every).max() < 0.02
+    some = np.flatnonzero(codes < 200)
+    alone = theta_of(fit_mixed_model(x[some], codes[some], y[some], 200).variances)
+    assert np.abs(alone - every).max() > 0.05
+
+
+def test_the_seed_samples_levels_and_changes_little():
     scores, codes, y, weights = draw(4, n=400, n_levels=60)
     options: dict[str, Any] = {"max_levels": 20}
     one = fit_mixed_model(scores, codes, y, 60, weights, seed=1, **options)

@@ -60,7 +60,7 @@ _PARTS = 64
 # Relative difference in loss that an iterative learner may gain by stopping a little later.
 _ROUNDING = 1e-6
 # A candidate leaves the race if it is so far behind the best one that chance would do that this rarely.
-_CLEARLY = 0.001
+_CLEARLY = 0.01
 # Minimum number of whole levels to keep when there are too many rows.
 _LEAST_LEVELS = 50
 

@@ -205,8 +205,9 @@ class MixedModelEncoder(GroupEncoder):
     shops), which no mean by level can express. For classes, their indicators are predicted (of two, the
     second).
 
-    τ and the noise are estimated by at most five rounds of Fisher scoring, on at most 1,000 levels, sampled
-    at random, with a weak prior that levels differ little. m and b then follow from the rows of all levels.
+    τ and the noise are estimated by at most five rounds of Fisher scoring, with a weak prior that levels
+    differ little. If there are more than 1,000 levels, all rounds but the last use a sample of so many. m and
+    b then follow from the rows of all levels.
     ``fit_transform`` cross-fits, so that a row's column does not depend on its own response. Memory grows
     with the number of rows times the number of covariates.
 

@@ -107,9 +107,10 @@ class SufficientEncoder(GroupEncoder):
     families : sequence of {"description", "prediction"}, default=("description", "prediction")
         Which of the two kinds of components may be chosen. ``("description",)`` uses the target for the
         choice only.
-    max_rows : int, default=20000
-        Maximum number of rows that the choice is made on, those of whole levels sampled at random. The chosen
-        components are fitted to all rows.
+    max_rows : int, default=100000
+        Maximum number of rows that the choice is made on, those of whole levels sampled at random. Fewer
+        levels are easier to distinguish by their covariates, so a choice made on some of them favours
+        descriptions. The chosen components are fitted to all rows.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
         With "auto", text, booleans, two values and up to 20 whole numbers are classes, unless a regressor is
         given as ``estimator``.
@@ -172,7 +173,7 @@ class SufficientEncoder(GroupEncoder):
 
     estimator: Any = None
     families: Sequence[Literal["description", "prediction"]] = ("description", "prediction")
-    max_rows: int = 20_000
+    max_rows: int = 100_000
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
     time: Column | None = None

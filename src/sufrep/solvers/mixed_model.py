@@ -1,8 +1,8 @@
 """A linear mixed model: a regression of each level, whose coefficients vary around common ones.
 
 y = zᵀb_g + e with z = (1, scores), b_g ~ N(m, diag τ) and e ~ N(0, σ²). `fit_mixed_model` estimates τ and σ²
-by Fisher scoring on some of the levels, then m and b_g by one pass over all of them. `arrange_levels` and
-`fit_arranged` are its two steps, for several targets on the same rows.
+by Fisher scoring, mostly on some of the levels, then m and b_g by one pass over all of them. `arrange_levels`
+and `fit_arranged` are its two steps, for several targets on the same rows.
 
 The rows of a level have the distribution N(Zm, σ²K) with K = I + Zρ Zᵀ and ρ = diag τ / σ². All that is
 needed follows from the matrix P = ZᵀK⁻¹Z and the vector ZᵀK⁻¹(y − Zm). Levels with fewer rows than
@@ -114,9 +114,9 @@ def fit_mixed_model(
     variances : Variances, optional
         If they are known, only the pass over all levels is done.
     max_levels : int, default=1000
-        Most levels that the variances are estimated from, chosen at random.
+        Levels that are sampled if there are more; the last round of scoring uses all.
     seed : int, default=0
-        Seed of that choice.
+        Seed of the sampling.
     """
     arranged = arrange_levels(scores, codes, n_levels, weights)
     return fit_arranged(arranged, y, variances=variances, max_levels=max_levels, seed=seed)
@@ -181,9 +181,9 @@ class ArrangedLevels:
         )
 
     def parts(self, y: Floats | None = None) -> Iterator[_Part]:
-        """Yield the levels in parts whose matrices do not take much memory; `y` as `sorted` returns it."""
+        """Yield the levels in parts whose matrices do not take much memory; ``y`` is 0 if it is not given."""
         q = self.rows.shape[1]
-        y = np.zeros(len(self.rows)) if y is None else y
+        y = np.zeros(len(self.rows)) if y is None else self.sorted(y)
         most = max(1, _BLOCK // q**2)
         ends = self.starts + self.sizes
         # Levels of one size come one after the other, so that their rows are a stack without being copied.
@@ -250,17 +250,12 @@ def fit_arranged(
     # A constant target still needs a positive variance, because it is divided by it
     # (test_a_class_that_no_other_fold_has_is_predicted_nowhere).
     unit = max(float(np.sqrt(np.average(y**2, weights=weights))), abs(_ROUNDING * mean), 1e-100)
-    own = arranged.sorted(y / unit)
+    y /= unit
     with one_thread(blas_only=True):
         if variances is None:
-            some, target = arranged, own
-            if len(arranged.levels) > max_levels:
-                chosen = np.random.default_rng(seed).choice(len(arranged.levels), max_levels, replace=False)
-                some = arranged.take(np.sort(chosen))
-                target = some.sorted(y / unit)
-            ratio, noise = _estimate_variances(some, target)
+            ratio, noise = _estimate_variances(arranged, y, max_levels, seed)
             variances = Variances(ratio, float(np.ldexp(unit * np.sqrt(noise), power)))
-        coefficients, center = _predict_coefficients(arranged, own, variances.ratio)
+        coefficients, center = _predict_coefficients(arranged, y, variances.ratio)
     origin = np.append(mean, np.zeros(len(center) - 1))
     return MixedModel(
         np.ldexp(unit * coefficients + origin, power), np.ldexp(unit * center + origin, power), variances
@@ -292,28 +287,42 @@ def coefficient_errors(arranged: ArrangedLevels, variances: Variances) -> Floats
 # One round of each step, in units in which y has variance 1
 
 
-def _estimate_variances(arranged: ArrangedLevels, y: Floats) -> tuple[Floats, float]:
-    """τ / σ² and σ², by Fisher scoring for the likelihood; (q,) and a number."""
+def _estimate_variances(
+    arranged: ArrangedLevels, y: Floats, max_levels: int, seed: int
+) -> tuple[Floats, float]:
+    """τ / σ² and σ², by Fisher scoring for the likelihood; (q,) and a number.
+
+    If there are many levels, all rounds but the last use some of them. One round from estimates that are
+    about right is as precise as many (without it, the fit of 4,700 levels of wages is 1 % worse).
+    """
     q = arranged.rows.shape[1]
     # A covariate that is constant must not change the prior of the others
     # (test_a_covariate_that_is_constant_or_null_everywhere_does_nothing).
     prior = _PRIOR_SHARE / np.count_nonzero(arranged.rows.any(axis=0))
+    stages = [(arranged, _ROUNDS)]
+    if len(arranged.levels) > max_levels:
+        chosen = np.random.default_rng(seed).choice(len(arranged.levels), max_levels, replace=False)
+        stages = [(arranged.take(np.sort(chosen)), _ROUNDS - 1), (arranged, 1)]
     spread, noise = np.zeros(q), 1.0
-    parts = list(arranged.parts(y))
-    for _ in range(_ROUNDS):
-        information, right = _scoring_equations(parts, spread, noise)
-        place = np.arange(q)
-        information[place, place] += _PSEUDO_LEVELS / np.maximum(spread, prior) ** 2
-        right[:q] += _PSEUDO_LEVELS * prior / np.maximum(spread, prior) ** 2
-        information[q, q] += _PSEUDO_ROWS / noise**2
-        right[q] += _PSEUDO_ROWS / noise**2
-        found = _solve_nonnegative(information, right)
-        before = np.append(spread, noise)
-        spread = np.minimum(found[:q], _MOST_SPREAD)
-        noise = max(float(found[q]), _LEAST_NOISE)
-        if np.abs(before - np.append(spread, noise)).max() < _TOLERANCE:
-            break
+    for levels, n_rounds in stages:
+        parts = list(levels.parts(y))
+        for _ in range(n_rounds):
+            before = np.append(spread, noise)
+            spread, noise = _next_variances(parts, spread, noise, prior)
+            if np.abs(before - np.append(spread, noise)).max() < _TOLERANCE:
+                break
     return spread / noise, noise
+
+
+def _next_variances(parts: list[_Part], spread: Floats, noise: float, prior: float) -> tuple[Floats, float]:
+    """τ and σ² after one round; (q,) and a number."""
+    q = len(spread)
+    information, right = _scoring_equations(parts, spread, noise)
+    certainty = np.append(_PSEUDO_LEVELS / np.maximum(spread, prior) ** 2, _PSEUDO_ROWS / noise**2)
+    information[np.diag_indices(q + 1)] += certainty
+    right += certainty * np.append(np.full(q, prior), 1.0)
+    found = _solve_nonnegative(information, right)
+    return np.minimum(found[:q], _MOST_SPREAD), max(float(found[q]), _LEAST_NOISE)
 
 
 def _scoring_equations(parts: list[_Part], spread: Floats, noise: float) -> tuple[Floats, Floats]:
