@@ -26,16 +26,22 @@ class Result:
     reached: bool
 
 
-def alternate(calls: dict[str, Callable[[], Any]], repeats: int, *, warm_up: bool = True) -> dict[str, float]:
+def alternate(
+    calls: dict[str, Callable[[], Any]],
+    repeats: int,
+    *,
+    warm_up: bool = True,
+    clock: Callable[[], float] = perf_counter,
+) -> dict[str, float]:
     """Return median seconds of each call; calls are interleaved, so that a slow minute affects all."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values() if warm_up else ():
         call()
     for _ in range(repeats):
         for name, call in calls.items():
-            start = perf_counter()
+            start = clock()
             call()
-            times[name].append(perf_counter() - start)
+            times[name].append(clock() - start)
     return {name: median(seconds) for name, seconds in times.items()}
 
 
