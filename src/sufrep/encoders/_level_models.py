@@ -377,13 +377,17 @@ class LocalEffectEncoder(GroupEncoder):
 
     so that c₀ is the variance of a random intercept, and each further term is shared only by rows that are
     near each other in some of the covariates: flights of one aeroplane on one day, sales of one shop in
-    one season. These covariates are found from the products of the residuals of pairs of rows. A row gets
-    the effect of its level at its own covariates. It assumes nothing about hidden states. For
-    classes, their indicators are predicted (of two, the second).
+    one season. A row gets the effect of its level at its own covariates. It assumes nothing about hidden
+    states. For classes, their indicators are predicted (of two, the second).
 
-    ``fit_transform`` cross-fits, so that a row's columns do not depend on its own response. The fitted
-    encoder stores the rows that effects are computed from; time grows with the cube of ``max_level_rows`` for
-    larger levels.
+    The curve is fitted by a ridge regression, and its residuals are winsorized. The kernel is found from the
+    products of the residuals of at most about 250,000 pairs of rows, from all levels if they are not too
+    many: at most three components, each by a stepwise search over covariates and length scales. The effects
+    then solve one system of equations for each level.
+
+    ``fit_transform`` cross-fits, so that a row's columns do not depend on its own response; only the normal
+    scores are those of all rows. The fitted encoder stores the rows that effects are computed from; time
+    grows with the cube of ``max_level_rows`` for larger levels.
 
     Parameters
     ----------

@@ -36,16 +36,18 @@ _MOST_EXPLAINED = 0.95
 # Limits of the search for a kernel: components, and pairs of rows. More pairs find weaker components, but
 # take time in proportion to the covariates: so many pairs if that gives at most so many distances.
 _MOST_COMPONENTS = 3
-_MOST_PAIRS, _MOST_DISTANCES = 300_000, 4_000_000
+_MOST_PAIRS, _MOST_DISTANCES = 250_000, 6_000_000
 # This many pairs even if that gives more distances, which are then limited by memory.
 _ENOUGH_PAIRS, _MOST_MEMORY = 100_000, 20_000_000
 # Most rows of a level that form pairs. With more, a few large levels would make up all pairs. Where this
 # gives too many pairs, levels have fewer rows each, down to the second number, and then some have none.
 _MOST_ROWS, _LEAST_ROWS = 100, 10
 # Pairs that candidates are ranked on: the numbers held for them, but at least so many.
-_MOST_RANKING, _RANKING_PAIRS = 1_500_000, 20_000
+_MOST_RANKING, _RANKING_PAIRS = 2_500_000, 20_000
+# Pairs that products of any two covariates are ranked on, of which there are many.
+_TWOS_PAIRS = 20_000
 # Candidates that are scored on all pairs: so many, or more if they have few pairs, up to this many numbers.
-_FINALISTS, _MOST_SCORED = 5, 100_000
+_FINALISTS, _MOST_SCORED = 3, 100_000
 # Pairs that are taken at a time where many candidates are held, few enough for the cache.
 _BLOCK = 2048
 # Covariates considered for an initial two.
@@ -397,6 +399,7 @@ class _KernelScore:
         self._all = _standardize(products, pairs.counts)
         self.n_ranking = pairs.starts.shape[1]
         self._ranking = _standardize(products[: self.n_ranking], pairs.counts[: self.n_ranking])
+        self._few = _standardize(products[:_TWOS_PAIRS], pairs.counts[:_TWOS_PAIRS])
         # Scores grow in proportion to the pairs.
         self.growth = self._all[2] / self._ranking[2]
 
@@ -425,8 +428,8 @@ class _KernelScore:
         return _score(starts @ (products * column), squares @ (weighted * column) / total - means**2, total)
 
     def twos(self, chosen: Codes) -> Floats:
-        """Scores of the products of any two of the chosen `starts`, from the pairs for ranking; (m, m)."""
-        products, counts, total = self._ranking
+        """Scores of the products of any two of the chosen `starts`, from the pairs for this; (m, m)."""
+        products, counts, total = self._few
         roots = np.sqrt(counts)
         slopes, means, squares = np.zeros((3, len(chosen), len(chosen)), dtype=np.float32)
         for part in blocks(len(products), _BLOCK):

@@ -60,19 +60,19 @@ class NormalScores:
             if not len(knots):
                 continue
             values = np.asarray(column, dtype=np.float64)
-            missing = np.isnan(values)
-            # A slice is much faster than a mask.
-            observed = ~missing if missing.any() else slice(None)
             # The slopes between tiny knots would overflow.
             power = exponents(np.abs(knots[[0, -1]]).max())
             ends = np.ldexp(knots, -power)
             with np.errstate(over="ignore"):  # beyond the last knot, ranks do not change
-                scaled = np.ldexp(values[observed], -power) if power else values[observed]
+                scaled = np.ldexp(values, -power) if power else values
                 if self.linear:
                     slope = (scores[-1] - scores[0]) / (ends[-1] - ends[0])
-                    result[observed, j] = _finite(scores[0] + (scaled - ends[0]) * slope)
+                    result[:, j] = _finite(scores[0] + (scaled - ends[0]) * slope)
                 else:
-                    result[observed, j] = np.interp(scaled, ends, scores)
+                    result[:, j] = np.interp(scaled, ends, scores)
+            missing = np.isnan(values)
+            if missing.any():
+                result[missing, j] = 0.0
         return result
 
 
