@@ -205,7 +205,7 @@ def test_shares_given_the_states_depend_on_no_other_level(monkeypatch: pytest.Mo
     sample, _ = draw(300)
     mixture = start_mixture(sample, 3, seed=0)
     together = level_shares(mixture, sample.rows, sample.codes, sample.n_levels, concentration=1.0)
-    monkeypatch.setattr(module, "_BLOCK", 37)
+    monkeypatch.setattr(module, "_SHARES_BLOCK", 37)
     parts = level_shares(mixture, sample.rows, sample.codes, sample.n_levels, concentration=1.0)
     np.testing.assert_allclose(parts, together, rtol=1e-12)
     for level in range(sample.n_levels):

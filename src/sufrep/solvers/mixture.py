@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sufrep.solvers.multinomial import RowBlocks
 
 _BLOCK = 8_192  # rows whose responsibilities are held at a time; they fit into the cache
+_SHARES_BLOCK = 65_536  # rows whose levels are solved at a time
 _LEAST_SHARE = 1e-300  # whose logarithm is finite
 _LEAST_START = 1e-200  # what a row may be divided by
 # Change of the shares of a level in a round at which they have converged, most rounds, and the longest step
@@ -248,12 +249,14 @@ def level_shares(
     weights : ndarray, shape (n,), optional
         Frequency weights.
     """
-    order, count = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=n_levels)
+    # Small integers are sorted several times as fast.
+    order = np.argsort(codes.astype(np.uint16) if n_levels < 2**16 else codes, kind="stable")
+    count = np.bincount(codes, minlength=n_levels)
     prior = np.maximum(mixture.prior, _LEAST_START)
     shares, (slopes, offset) = np.tile(prior, (n_levels, 1)), mixture.discriminant()
     present = np.flatnonzero(count)  # a level without rows has the prior
     ends = np.cumsum(count[present])
-    for part in np.split(np.arange(len(present)), np.flatnonzero(np.diff((ends - 1) // _BLOCK)) + 1):
+    for part in np.split(np.arange(len(present)), np.flatnonzero(np.diff((ends - 1) // _SHARES_BLOCK)) + 1):
         some = order[ends[part[0]] - count[present[part[0]]] : ends[part[-1]]] if len(part) else order[:0]
         # The part of the joint density that does not depend on the shares is computed once.
         density, _ = _relative(rows[some] @ slopes - offset)
@@ -309,10 +312,10 @@ def _accelerated(levels: _LevelRows, shares: Floats) -> Floats:
         second = levels.update(first)
         result[active] = second
         step = first - shares
-        size = np.abs(step).max(axis=1)
         turn = second - first - step
-        length = np.sqrt((step**2).sum(axis=1) / np.maximum((turn**2).sum(axis=1), 1e-200))[:, None]
-        length = np.clip(length, 1.0, _LONGEST_STEP)
+        size = np.sqrt(np.einsum("ij,ij->i", step, step))
+        length = size / np.maximum(np.sqrt(np.einsum("ij,ij->i", turn, turn)), 1e-100)
+        length = np.clip(length, 1.0, _LONGEST_STEP)[:, None]
         ahead = shares + 2 * length * step + length**2 * turn
         ahead = np.where((ahead > 0).all(axis=1, keepdims=True), ahead, second)
         # A step that led farther away is undone. EM itself never goes wrong, so there is always progress.
