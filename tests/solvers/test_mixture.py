@@ -162,7 +162,7 @@ def test_reordering_the_states_does_not_change_the_densities() -> None:
 
 def test_aligning_undoes_a_reordering() -> None:
     mixture = start_mixture(draw(100)[0], 3, seed=0)
-    aligned = mixture.reordered(np.array([2, 0, 1])).aligned(mixture)
+    aligned = mixture.reordered(np.array([2, 0, 1])).aligned(mixture.shares)
     np.testing.assert_array_equal(aligned.means, mixture.means)
     np.testing.assert_array_equal(aligned.shares, mixture.shares)
 

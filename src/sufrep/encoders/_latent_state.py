@@ -21,6 +21,7 @@ from sufrep.encoders._base import (
     Vectors,
     most_iterations,
 )
+from sufrep.encoders._times import follows_time
 from sufrep.errors import warn
 from sufrep.solvers.mixture import posteriors
 from sufrep.solvers.new_levels import StatesRule
@@ -59,7 +60,8 @@ class LatentStateEncoder(GroupEncoder):
     and ``fit_transform`` cross-fits: what a row gets is learnt without its fold. The number of states is
     chosen once, with the target in the likelihood, and the states of each fold are put in the order in which
     their shares agree best, over all levels, with those of the mixture of all rows. That number and that
-    order are all that a row's own target, or with ``cv="ordered"`` a later one, can change.
+    order are all that a row's own target can change. With ``cv="ordered"`` or a `TimeSeriesSplit`, number and
+    order are those of a mixture of the covariates alone, and no later target changes anything.
 
     Parameters
     ----------
@@ -87,9 +89,9 @@ class LatentStateEncoder(GroupEncoder):
         Number of hidden states. "auto" counts the dimensions of the level means that are above their noise,
         as `LowRankEncoder` does, and adds 1: the means of levels that mix k states span k − 1 dimensions, and
         none where levels do not differ. With ``use_target``, where states may differ in the target only, it
-        chooses the number that predicts covariates and target of held-out rows best, given their levels; ties
-        go to the larger one, because too few states lose much and too many little. (BIC does not work here:
-        it chooses 1 if the parameters of ψ are counted.)
+        chooses (unless ``cv`` follows time) the number that predicts covariates and target of held-out rows
+        best, given their levels; ties go to the larger one, because too few states lose much and too many
+        little. (BIC does not work here: it chooses 1 if the parameters of ψ are counted.)
     max_states : int, default=30
         The largest number that "auto" chooses.
     output : {"states", "posterior", "both"}, default="states"
@@ -147,6 +149,8 @@ class LatentStateEncoder(GroupEncoder):
     held_out_ : dict of str to dict
         With ``use_target``: mean log-density of held-out rows for each number of states that was tried;
         empty if it was given.
+    reference_shares_ : dict of str to ndarray of shape (n_levels, n_states)
+        With ``use_target`` and ``cv`` in time: the shares by the covariates alone, which order the states.
     iterations_ : dict of str to int
         Number of rounds of EM; ``n_iter_`` is the largest.
 
@@ -209,6 +213,11 @@ class LatentStateEncoder(GroupEncoder):
             own_covariates=self.output != "states",
         )
 
+    @property
+    def _is_in_time(self) -> bool:
+        """Whether no target may say anything about earlier rows."""
+        return self.use_target and follows_time(self.cv)
+
     def _represent(self, sample: GroupSample) -> Vectors:
         rows = sample.rows
         maps = fit_normal_scores(
@@ -218,6 +227,9 @@ class LatentStateEncoder(GroupEncoder):
         n_states, held_out = self._choose(scores)
         mixture = self._fit_mixture(scores, n_states)
         details: dict[str, Any] = {"normal_scores_": maps, "n_states_": n_states}
+        if self._is_in_time:
+            details["reference_shares_"] = self._fit_mixture(scores.without_target(), n_states).shares
+            mixture = mixture.aligned(details["reference_shares_"])
         if not mixture.converged:
             warn(
                 f"The mixture of hidden states did not converge in max_iter={self.max_iter} rounds.\n"
@@ -238,13 +250,14 @@ class LatentStateEncoder(GroupEncoder):
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Put the states in the order of those of all rows; without any row, all states are as likely."""
         mixture = whole.details["mixtures_"]
+        reference = whole.details.get("reference_shares_", mixture.shares)
         if sample.is_empty:
             equal = np.full(mixture.n_states, 1 / mixture.n_states)
             shares = np.tile(equal, (len(mixture.shares), 1))
             found = replace(mixture, means=np.zeros_like(mixture.means), shares=shares, prior=equal)
         else:
             scores = self._mixture_rows(whole.details["normal_scores_"], sample.rows)
-            found = self._fit_mixture(scores, mixture.n_states).aligned(mixture)
+            found = self._fit_mixture(scores, mixture.n_states).aligned(reference)
         return Vectors(found.shares, details={**whole.details, "mixtures_": found}, prior=found.prior)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
@@ -273,7 +286,7 @@ class LatentStateEncoder(GroupEncoder):
         return fit_states(
             rows,
             n_states,
-            max_rows=len(rows.codes) if self.use_target else self.max_rows,
+            max_rows=self.max_rows if rows.target is None else len(rows.codes),
             n_starts=self.n_starts,
             seed=self.random_state,
             concentration=self.concentration,
@@ -285,8 +298,8 @@ class LatentStateEncoder(GroupEncoder):
         """The number of states, and the scores of those that were tried."""
         if not isinstance(self.n_states, str):
             return self.n_states, {}
-        if not self.use_target:
-            return count_states(rows, self.max_states), {}
+        if not self.use_target or self._is_in_time:
+            return count_states(rows.without_target(), self.max_states), {}
         rows = rows.canonical()
         if len(rows.codes) > _MOST_CHOICE_ROWS:
             rows = rows.take(_rows_of_some_levels(rows, self.random_state)).canonical()

@@ -117,15 +117,15 @@ class Mixture:
             experts=experts,
         )
 
-    def aligned(self, reference: Mixture) -> Mixture:
-        """The same mixture, its states matched to those of a reference with the same levels.
+    def aligned(self, reference: Floats) -> Mixture:
+        """The same mixture, its states matched to those of which the shares in the same levels are given.
 
         The states are those whose shares in all levels are nearest in squares (Hungarian algorithm). Means
         of covariates would not do: states may differ in the target only
         (test_states_that_hide_from_the_covariates_keep_their_order).
         """
-        agreement = self.shares.T @ reference.shares
-        size = (self.shares**2).sum(axis=0)[:, None] + (reference.shares**2).sum(axis=0)
+        agreement = self.shares.T @ reference
+        size = (self.shares**2).sum(axis=0)[:, None] + (reference**2).sum(axis=0)
         return self.reordered(linear_sum_assignment((size - 2 * agreement).T)[1])
 
 

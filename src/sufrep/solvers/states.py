@@ -83,6 +83,10 @@ class MixtureRows:
             target=None if self.target is None else self.target[chosen],
         )
 
+    def without_target(self) -> MixtureRows:
+        """The same rows, as if there were no target."""
+        return replace(self, target=None, n_classes=0)
+
     def with_target(self) -> Floats:
         """The covariates and, if there is a target, its columns, each scaled like the covariates."""
         if self.target is None:
