@@ -14,6 +14,7 @@ from sufrep._sklearn import Interval, StrOptions
 from sufrep._splits import level_folds
 from sufrep._threads import one_thread
 from sufrep.encoders._base import (
+    PARENT_CONSTRAINTS,
     TARGET_CONSTRAINTS,
     GroupEncoder,
     Needs,
@@ -26,11 +27,11 @@ from sufrep.errors import warn
 from sufrep.solvers.mixture import posteriors
 from sufrep.solvers.new_levels import StatesRule
 from sufrep.solvers.regressions import fit_normal_scores
-from sufrep.solvers.states import MixtureRows, choose_n_states, count_states, fit_states
+from sufrep.solvers.states import MixtureRows, choose_n_states, count_states, fit_states, nest_states
 
 if TYPE_CHECKING:
     from sufrep._arrays import Codes
-    from sufrep.encoders._inputs import Column, GroupSample, Rows
+    from sufrep.encoders._inputs import Column, GroupSample, Parents, Rows
     from sufrep.solvers.mixture import Mixture
     from sufrep.solvers.regressions import NormalScores
 
@@ -100,7 +101,18 @@ class LatentStateEncoder(GroupEncoder):
     transform_covariates : {"normal_scores", "standardize"}, default="normal_scores"
         Transform each covariate to normal scores by its ranks, or only to mean 0 and standard deviation 1.
     concentration : float, default=1.0
-        Number of pseudo-observations of each level, distributed over the states like an average level.
+        Number of pseudo-observations of each level, distributed over the states like an average level, or
+        like its parent.
+    parent : dict, default=None
+        Which columns contain a group: ``parent={"zip5": "zip3"}``, or several from the nearest to the
+        farthest, ``{"zip5": ["zip3", "state"]}``. Keys are as in ``group``. The prior of a level is then not
+        the average level but its parent, as the rows of all its levels describe it, shrunk towards its own
+        parent as far as its levels differ by chance, and so on. A level that ``fit`` did not see
+        starts from its nearest known ancestor, with ``unseen="prior"`` it gets the vector of that one. A
+        parent column passes through like any other and, unless ``covariates`` names it, is not a covariate.
+        Where it is null a row says nothing; a level without any parent has the prior of the next tier.
+    on_conflict : {"error", "majority"}, default="error"
+        Whether a level with several parents is an error, or belongs to the parent of most of its rows.
     use_target : bool, default=False
         Let the target join the mixture.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
@@ -138,6 +150,8 @@ class LatentStateEncoder(GroupEncoder):
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Their names, if X has any.
+    parents_ : dict of str to tuple of Links
+        With ``parent``: the parents of the levels of a group, the parents of these, and so on.
     mixtures_ : dict of str to Mixture
         The fitted mixture of each group: means and covariance of the states, shares of the levels.
     normal_scores_ : dict of str to NormalScores
@@ -177,6 +191,8 @@ class LatentStateEncoder(GroupEncoder):
     output: Literal["states", "posterior", "both"] = "states"
     transform_covariates: Literal["normal_scores", "standardize"] = "normal_scores"
     concentration: float = 1.0
+    parent: Parents | None = None
+    on_conflict: Literal["error", "majority"] = "error"
     use_target: bool = False
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 3
@@ -190,6 +206,7 @@ class LatentStateEncoder(GroupEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         **TARGET_CONSTRAINTS,
+        **PARENT_CONSTRAINTS,
         "n_states": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_states": [Interval(Integral, 1, None, closed="left")],
         "output": [StrOptions({"states", "posterior", "both"})],
@@ -211,6 +228,7 @@ class LatentStateEncoder(GroupEncoder):
             target="response" if self.use_target else "unused",
             target_type=self.target_type,
             own_covariates=self.output != "states",
+            shrinks=True,
         )
 
     @property
@@ -230,6 +248,7 @@ class LatentStateEncoder(GroupEncoder):
         if self._is_in_time:
             details["reference_shares_"] = self._fit_mixture(scores.without_target(), n_states).shares
             mixture = mixture.aligned(details["reference_shares_"])
+        mixture, tiers = nest_states(mixture, scores, sample.nesting, self.concentration)
         if not mixture.converged:
             warn(
                 f"The mixture of hidden states did not converge in max_iter={self.max_iter} rounds.\n"
@@ -240,7 +259,7 @@ class LatentStateEncoder(GroupEncoder):
             "mixtures_": mixture,
             "held_out_": {str(number): score for number, score in held_out.items()},
             "iterations_": len(mixture.objective),
-            "new_levels_": StatesRule(float(self.concentration)),
+            "new_levels_": StatesRule(float(self.concentration), tiers),
         }
         states = [Suffix(f"state{state + 1}") for state in range(n_states)]
         posterior = [Suffix(f"posterior{state + 1}") for state in range(n_states)]
@@ -258,6 +277,7 @@ class LatentStateEncoder(GroupEncoder):
         else:
             scores = self._mixture_rows(whole.details["normal_scores_"], sample.rows)
             found = self._fit_mixture(scores, mixture.n_states).aligned(reference)
+            found, _ = nest_states(found, scores, sample.nesting, self.concentration)
         return Vectors(found.shares, details={**whole.details, "mixtures_": found}, prior=found.prior)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:

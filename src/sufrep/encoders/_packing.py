@@ -28,7 +28,7 @@ from sufrep.representation import Representation, as_levels, is_null
 from sufrep.solvers.experts import ClassExperts, LinearExperts
 from sufrep.solvers.local_effects import LevelKernel, LocalEffects
 from sufrep.solvers.mixture import Mixture
-from sufrep.solvers.nesting import Tier
+from sufrep.solvers.nesting import StatesTier, Tier
 from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
 from sufrep.solvers.regressions import Curve, NormalScores
 from sufrep.solvers.shrinkage import MeansPrior
@@ -100,6 +100,7 @@ RECORDS: dict[type, dict[str, str]] = {
         "prior": "MeansPrior?",
     },
     Tier: {"names": "levels n", "means": "numbers n p", "prior": "MeansPrior"},
+    StatesTier: {"names": "levels n", "shares": "numbers n s"},
     Links: {
         "column": "text",
         "above": "text",

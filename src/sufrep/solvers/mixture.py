@@ -230,6 +230,8 @@ def level_shares(
     *,
     concentration: float,
     weights: Floats | None = None,
+    target: Array | None = None,
+    prior: Floats | None = None,
 ) -> Floats:
     """Probabilities of the states in levels, given their rows and the states; (n_levels, n_states).
 
@@ -248,20 +250,29 @@ def level_shares(
     concentration : float
     weights : ndarray, shape (n,), optional
         Frequency weights.
+    target : ndarray, shape (n,), optional
+        If it is given, rows include it, and the mixture has experts.
+    prior : ndarray, shape (n_levels, n_states), optional
+        The probabilities that each level has before its rows are seen; by default those of the mixture.
     """
     # Small integers are sorted several times as fast.
     order = np.argsort(codes.astype(np.uint16) if n_levels < 2**16 else codes, kind="stable")
     count = np.bincount(codes, minlength=n_levels)
-    prior = np.maximum(mixture.prior, _LEAST_START)
-    shares, (slopes, offset) = np.tile(prior, (n_levels, 1)), mixture.discriminant()
+    if prior is None:
+        prior = np.tile(mixture.prior, (n_levels, 1))
+    prior = np.maximum(prior, _LEAST_START)
+    shares, (slopes, offset) = prior.copy(), mixture.discriminant()
     present = np.flatnonzero(count)  # a level without rows has the prior
     ends = np.cumsum(count[present])
     for part in np.split(np.arange(len(present)), np.flatnonzero(np.diff((ends - 1) // _SHARES_BLOCK)) + 1):
         some = order[ends[part[0]] - count[present[part[0]]] : ends[part[-1]]] if len(part) else order[:0]
         # The part of the joint density that does not depend on the shares is computed once.
-        density, _ = _relative(rows[some] @ slopes - offset)
+        density = rows[some] @ slopes - offset
+        if target is not None and mixture.experts is not None:
+            density += mixture.experts.log_density(rows[some] - mixture.center, target[some])
+        density, _ = _relative(density)
         own = np.ones(len(some)) if weights is None else weights[some]
-        levels = _LevelRows(density, own, count[present[part]], concentration * prior)
+        levels = _LevelRows(density, own, count[present[part]], concentration * prior[present[part]])
         shares[present[part]] = _accelerated(levels, shares[present[part]])
     return shares
 
@@ -277,8 +288,8 @@ class _LevelRows:
     weights : ndarray, shape (n,)
     count : ndarray of int, shape (n_levels,)
         Number of rows of each level.
-    pseudo_rows : ndarray, shape (n_states,)
-        The prior, as rows of every level.
+    pseudo_rows : ndarray, shape (n_levels, n_states)
+        The priors, as rows of each level.
     """
 
     density: Floats
@@ -300,7 +311,8 @@ class _LevelRows:
     def take(self, chosen: Mask) -> _LevelRows:
         """Some of the levels."""
         rows = np.repeat(chosen, self.count)
-        return _LevelRows(self.density[rows], self.weights[rows], self.count[chosen], self.pseudo_rows)
+        pseudo_rows = self.pseudo_rows[chosen]
+        return _LevelRows(self.density[rows], self.weights[rows], self.count[chosen], pseudo_rows)
 
 
 def _accelerated(levels: _LevelRows, shares: Floats) -> Floats:

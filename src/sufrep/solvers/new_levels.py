@@ -13,7 +13,7 @@ import numpy as np
 
 from sufrep.solvers.closed_forms import within_with_ridge
 from sufrep.solvers.mixture import level_shares
-from sufrep.solvers.nesting import Tier, nearest_known
+from sufrep.solvers.nesting import StatesTier, Tier, nearest_known
 from sufrep.solvers.shrinkage import add_one_row, posterior_means, within_freedom
 
 if TYPE_CHECKING:
@@ -223,15 +223,34 @@ class StatesRule:
     ----------
     concentration : float
         Number of rows that the prior weighs as much as.
+    tiers : tuple of StatesTier
+        What levels are nested in. The prior of a level is what its nearest known ancestor has, and only
+        without one that of the mixture.
     """
 
     concentration: float
+    tiers: tuple[StatesTier, ...] = ()
 
     def vectors(self, new: NewLevels) -> Floats:
         """The shares of the states in new levels; (n_levels, n_states)."""
         scores = new.details["normal_scores_"].apply(new.columns)
         mixture = new.details["mixtures_"]
-        return level_shares(mixture, scores, new.codes, new.n_levels, concentration=self.concentration)
+        prior = self._priors(new.paths, np.tile(mixture.prior, (new.n_levels, 1)))[0] if self.tiers else None
+        return level_shares(
+            mixture, scores, new.codes, new.n_levels, concentration=self.concentration, prior=prior
+        )
+
+    def starts(self, paths: Sequence[Levels]) -> tuple[Floats, Mask]:
+        """The vectors of levels of which only their ancestors are known, and whether any of these is."""
+        n_states = self.tiers[0].shares.shape[1]
+        return self._priors(paths, np.full((len(paths[0]), n_states), np.nan))
+
+    def _priors(self, paths: Sequence[Levels], values: Floats) -> tuple[Floats, Mask]:
+        """Put the shares of the nearest known ancestors into ``values``; and whether there is any."""
+        tier, place = nearest_known(paths, self.tiers, len(values))
+        for number, known in enumerate(self.tiers):
+            values[tier == number] = known.shares[place[tier == number]]
+        return values, tier >= 0
 
     def fits(self, n_covariates: int) -> bool:
         """Whether the prior counts, which is all that this rule knows."""
