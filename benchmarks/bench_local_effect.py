@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from time import process_time
 
 import numpy as np
 import pandas as pd

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import sufrep
-from sufrep import LowRankEncoder, MeansEncoder, RandomInterceptEncoder, SparseLowRankEncoder
+from sufrep import (
+    LatentStateEncoder,
+    LowRankEncoder,
+    MeansEncoder,
+    RandomInterceptEncoder,
+    SparseLowRankEncoder,
+)
 from sufrep._frames import Factor
 from sufrep.encoders._nesting import link, nesting_of
 from sufrep.errors import (
@@ -37,8 +43,13 @@ ENCODERS: dict[str, Any] = {
     "low rank": LowRankEncoder("zip", shrinkage="auto", n_components=2),
     "low rank with target": LowRankEncoder("zip", shrinkage="auto", use_target=True, n_components=2),
     "random intercept": RandomInterceptEncoder("zip"),
+    "hidden states": LatentStateEncoder("zip", n_states=3),
+    "hidden states with target": LatentStateEncoder("zip", n_states=2, use_target=True, tol=1e-2),
 }
-WITH_TARGET = ["shrunken means with target", "target", "low rank with target", "random intercept"]
+WITH_TARGET = [
+    *("shrunken means with target", "target", "low rank with target", "random intercept"),
+    "hidden states with target",
+]
 
 
 def drawn(seed: int = 0, n: int = 260, n_levels: int = 48) -> tuple[pd.DataFrame, np.ndarray]:
@@ -247,6 +258,13 @@ def test_damaged_parents_are_refused(tmp_path):
     refused(lambda encoder: tiers(encoder, (1, 2)), "no tiers")
     other = nested("shrunken means", covariates=["size"]).fit(X, y).new_levels_["zip"].tiers
     refused(lambda encoder: tiers(encoder, other), "other covariates")
+    states = nested("hidden states", n_states=2).fit(X).new_levels_["zip"].tiers
+    refused(lambda encoder: tiers(encoder, states), "no tiers")
+    encoder = nested("hidden states").fit(X)
+    tiers(encoder, states)
+    encoder.save(path)
+    with pytest.raises(EncoderFileError, match="tiers of other states"):
+        sufrep.load(path)
 
 
 @pytest.mark.parametrize("name", ENCODERS)

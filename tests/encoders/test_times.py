@@ -27,6 +27,7 @@ from sufrep import (
     SufficientEncoder,
     errors,
     load,
+    simulate,
 )
 from sufrep._splits import time_blocks
 from sufrep.encoders._judging import COMPONENTS, JudgedRows, held_out_columns, judge
@@ -80,7 +81,7 @@ def trained(encoder: Any, X: Any, y: Any, weights: Any = None) -> pd.DataFrame:
 # The law
 
 
-@pytest.mark.parametrize("name", QUICK)
+@every_encoder
 @settings(max_examples=4)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -107,20 +108,34 @@ def test_a_later_target_changes_nothing(name, seed, kind, weighted, missing, lea
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_later_target_changes_at_most_the_order_of_hidden_states(kind):
-    X, y, _ = sales(3, kind=kind)
-    encoder = make("hidden states", target_type=kind, output="both")
-    before = trained(encoder, X, y).to_numpy()
-    for i in (5, 20):
+@pytest.mark.parametrize(
+    "split", [{"cv": "ordered", "time": "day"}, {"cv": TimeSeriesSplit(4), "time": None}]
+)
+def test_a_later_target_changes_neither_number_nor_order_of_hidden_states(kind, split):
+    X, y, _ = sales(3, n=200, kind=kind)
+    X = X.sort_values("day", ignore_index=True)
+    encoder = make("hidden states", target_type=kind, output="both", n_states="auto", **split)
+    before = trained(encoder, X, y)
+    assert len(before.columns) > 2
+    n_early = 120
+    early = np.arange(200) < n_early if split["time"] is None else X["day"] < X["day"][n_early]
+    for later in ([150], np.arange(n_early, 200)):
         changed = y.copy()
-        changed[i] = {"continuous": -50.0, "binary": 1 - y[i], "multiclass": (y[i] + 1) % 3}[kind]
-        early = (X["day"] <= X["day"][i]).to_numpy()
-        after = trained(encoder, X, changed).to_numpy()[early]
-        # Each block is put in the order of the states of all rows.
-        swapped = after.reshape(len(after), 2, 2)[:, :, ::-1].reshape(after.shape)
-        for row in range(len(after)):
-            known = before[early][row]
-            assert np.allclose(after[row], known, atol=1e-9) or np.allclose(swapped[row], known, atol=1e-9)
+        new = {"continuous": -50 * y, "binary": 1 - y, "multiclass": (y + 1) % 3}[kind]
+        changed[later] = new[later]
+        after = trained(encoder, X, changed)
+        assert list(after.columns) == list(before.columns)
+        np.testing.assert_array_equal(after[early], before[early])
+
+
+def test_hidden_states_of_blocks_in_time_keep_the_order_of_those_of_new_rows():
+    sample = simulate("latent_linear", n=3000, p=5, n_latent=3, levels_per_latent=10, seed=1)
+    X = pd.DataFrame(sample.columns()).assign(day=np.arange(3000) // 300)
+    encoder = make("hidden states", group="group", covariates=None, n_states=3, output="both", tol=1e-4)
+    encoder.set_params(covariates=[f"x{j}" for j in range(1, 6)])
+    crossed, full = trained(encoder, X, sample.y).to_numpy(), encoder.transform(X).to_numpy()
+    for j in range(6):
+        assert np.corrcoef(crossed[600:, j], full[600:, j])[0, 1] > 0.9
 
 
 @every_encoder

@@ -127,7 +127,7 @@ def test_an_encoder_is_one_formula_and_six_hooks():
     kinds = {encoder for encoder, _ in METHODS.values()}
     overridden = {name for encoder in kinds for name in vars(encoder) if name in vars(GroupEncoder)}
     hooks = {name for name in overridden if callable_or_property(name) and name.startswith("_")}
-    in_folds, made_of_others = {"_prepare_rows", "_represent_fold"}, {"_learn", "_lookups"}
+    in_folds, made_of_others = {"_represent_fold"}, {"_learn", "_lookups"}
     assert hooks == {"_represent", "_needs", "_encode_rows"} | in_folds | made_of_others
 
 

@@ -162,7 +162,7 @@ def test_reordering_the_states_does_not_change_the_densities() -> None:
 
 def test_aligning_undoes_a_reordering() -> None:
     mixture = start_mixture(draw(100)[0], 3, seed=0)
-    aligned = mixture.reordered(np.array([2, 0, 1])).aligned(mixture)
+    aligned = mixture.reordered(np.array([2, 0, 1])).aligned(mixture.shares)
     np.testing.assert_array_equal(aligned.means, mixture.means)
     np.testing.assert_array_equal(aligned.shares, mixture.shares)
 
@@ -205,7 +205,7 @@ def test_shares_given_the_states_depend_on_no_other_level(monkeypatch: pytest.Mo
     sample, _ = draw(300)
     mixture = start_mixture(sample, 3, seed=0)
     together = level_shares(mixture, sample.rows, sample.codes, sample.n_levels, concentration=1.0)
-    monkeypatch.setattr(module, "_BLOCK", 37)
+    monkeypatch.setattr(module, "_SHARES_BLOCK", 37)
     parts = level_shares(mixture, sample.rows, sample.codes, sample.n_levels, concentration=1.0)
     np.testing.assert_allclose(parts, together, rtol=1e-12)
     for level in range(sample.n_levels):

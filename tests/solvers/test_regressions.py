@@ -81,6 +81,23 @@ def test_scores_of_nulls_constants_and_values_beyond_the_ends() -> None:
     assert not found[:, 1:].any()
 
 
+@pytest.mark.parametrize("shape", ["normal", "skewed", "rounded", "two values", "with an outlier", "huge"])
+def test_many_values_are_interpolated_as_by_numpy(shape: str) -> None:
+    rng = np.random.default_rng(0)
+    column = {
+        "normal": rng.normal(size=30_000),
+        "skewed": np.exp(rng.normal(size=30_000)),
+        "rounded": rng.normal(size=30_000).round(1),
+        "two values": rng.integers(0, 2, 30_000).astype(float),
+        "with an outlier": np.append(rng.normal(size=29_999), 1e12),
+        "huge": rng.uniform(-1e300, 1e300, 30_000),
+    }[shape]
+    maps = fit_normal_scores([column])
+    values = np.concatenate([column, maps.knots[0], column.mean() + np.array([-1.0, 1.0]) * np.ptp(column)])
+    expected = np.interp(values / 1e10, maps.knots[0] / 1e10, maps.scores[0])
+    np.testing.assert_allclose(maps.apply([values])[:, 0], expected, rtol=1e-9, atol=1e-9)
+
+
 def test_without_ranks_scores_are_standardised_values() -> None:
     column = np.random.default_rng(1).normal(3, 2, 500)
     found = fit_normal_scores([column], ranks=False).apply([column])[:, 0]

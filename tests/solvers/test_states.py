@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep import Simulation, simulate
+from sufrep.representation import as_levels
+from sufrep.solvers.mixture import level_shares
+from sufrep.solvers.nesting import Nesting
 from sufrep.solvers.states import (
     MixtureRows,
     best_of_starts,
     choose_n_states,
     count_states,
+    nest_states,
     start_mixture,
 )
 
@@ -157,3 +161,65 @@ def test_more_states_than_levels_and_collinear_covariates_have_finite_shares() -
     assert np.isfinite(found.shares).all()
     np.testing.assert_allclose(found.shares.sum(axis=1), 1.0)
     assert (np.diff(found.objective) > -1e-6).all()
+
+
+def test_nested_shares_are_those_of_one_level_after_the_other() -> None:
+    """From the states down to the levels: each unit alone, with what contains it as its prior."""
+    sample, _ = simulated(n=300, p=4, n_latent=3, levels_per_latent=4)
+    mixture = start_mixture(sample, 3, seed=0)
+    area, state = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]), np.array([0, 0, 1, 1, 2])
+    names = as_levels(["a", "b", "c", "d", None]), as_levels(["s", "t", None])
+    found, tiers = nest_states(mixture, sample, Nesting((area, state), names), 2.0)
+    # A nested analysis of variance, level by level.
+    means = [mixture.shares, *(np.empty((12, 3)) for _ in range(3))]
+    for tier, unit in enumerate((area, state[area], np.zeros(12, dtype=int)), 1):
+        for level in range(12):
+            means[tier][level] = mixture.shares[unit == unit[level]].mean(axis=0)
+    low, middle, high = (
+        ((means[tier] - means[tier + 1]) ** 2).sum() / freedom
+        for tier, freedom in enumerate((12 - 5, 5 - 3, 3 - 1))
+    )
+    of_areas, of_states = max(0, 1 - low / middle), max(0, 1 - middle / high)
+    assert max(of_areas, of_states) > 0
+
+    def shares_of(rows: np.ndarray, prior: np.ndarray) -> np.ndarray:
+        codes = np.zeros(rows.sum(), dtype=int)
+        return level_shares(mixture, sample.rows[rows], codes, 1, concentration=2.0, prior=prior[None])[0]
+
+    in_area, in_state = area[sample.codes], state[area[sample.codes]]
+    states, areas = [mixture.prior] * 3, []
+    for s in range(2):
+        states[s] = of_states * shares_of(in_state == s, mixture.prior) + (1 - of_states) * mixture.prior
+    for a in range(4):
+        prior = states[state[a]]
+        areas.append(of_areas * shares_of(in_area == a, prior) + (1 - of_areas) * prior)
+    areas.append(states[2])
+    for level in range(12):
+        np.testing.assert_allclose(found.shares[level], shares_of(sample.codes == level, areas[area[level]]))
+    np.testing.assert_allclose(tiers[0].shares, areas[:4])
+    np.testing.assert_allclose(tiers[1].shares, states[:2])
+    assert [tier.names.tolist() for tier in tiers] == [["a", "b", "c", "d"], ["s", "t"]]
+
+
+def test_shares_in_one_parent_or_none_stay_as_they_are() -> None:
+    sample, _ = simulated(n=300, p=4, n_latent=3, levels_per_latent=4)
+    mixture = start_mixture(sample, 3, seed=0)
+    one = Nesting((np.zeros(12, dtype=int),), (as_levels(["all"]),))
+    assert nest_states(mixture, sample, None, 1.0) == (mixture, ())
+    each = Nesting((np.arange(12),), (as_levels([f"p{level:02}" for level in range(12)]),))
+    for nesting in (one, each):  # neither tells differences between parents from those within them
+        found, (tier,) = nest_states(mixture, sample, nesting, 1.0)
+        assert found is mixture
+        np.testing.assert_array_equal(tier.shares, np.tile(mixture.prior, (len(tier.names), 1)))
+
+
+@pytest.mark.parametrize("informative", [False, True])
+def test_a_parent_that_says_nothing_is_hardly_used(informative: bool) -> None:
+    sample, drawn = simulated(n=4000, p=8, n_latent=2, levels_per_latent=100, seed=1)
+    mixture = best_of_starts(sample, 2, n_starts=1, seed=0, concentration=1.0, max_iter=100, tol=1e-4)
+    order = np.argsort(np.argsort(drawn.state_probabilities[:, 0], kind="stable"), kind="stable")
+    parent = (order if informative else np.random.default_rng(0).permutation(200)) // 10
+    nesting = Nesting((parent,), (as_levels([f"p{number:02}" for number in range(20)]),))
+    _, (tier,) = nest_states(mixture, sample, nesting, 1.0)
+    moved = np.abs(tier.shares - mixture.prior).max()
+    assert moved > 0.3 if informative else moved < 0.1

@@ -164,7 +164,9 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             output="posterior",
             use_target=True,
             target_type="continuous",
-            **{name: getattr(self, name) for name in _SHARED},
+            # Folds in time would also decide how the states are counted and ordered.
+            **{name: getattr(self, name) for name in _SHARED}
+            | ({} if isinstance(self.cv, Integral) else {"cv": 3}),
         )
         inputs = self._read(X, y, sample_weight)
         copy_input_names(self, self.encoder_)

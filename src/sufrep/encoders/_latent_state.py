@@ -14,6 +14,7 @@ from sufrep._sklearn import Interval, StrOptions
 from sufrep._splits import level_folds
 from sufrep._threads import one_thread
 from sufrep.encoders._base import (
+    PARENT_CONSTRAINTS,
     TARGET_CONSTRAINTS,
     GroupEncoder,
     Needs,
@@ -21,14 +22,15 @@ from sufrep.encoders._base import (
     Vectors,
     most_iterations,
 )
+from sufrep.encoders._times import follows_time
 from sufrep.errors import warn
 from sufrep.solvers.mixture import posteriors
 from sufrep.solvers.new_levels import StatesRule
-from sufrep.solvers.states import MixtureRows, choose_n_states, count_states, fit_states
+from sufrep.solvers.states import MixtureRows, choose_n_states, count_states, fit_states, nest_states
 
 if TYPE_CHECKING:
     from sufrep._arrays import Codes
-    from sufrep.encoders._inputs import Column, GroupSample, Rows
+    from sufrep.encoders._inputs import Column, GroupSample, Parents, Rows
     from sufrep.solvers.mixture import Mixture
     from sufrep.solvers.regressions import NormalScores
 
@@ -58,7 +60,8 @@ class LatentStateEncoder(GroupEncoder):
     and ``fit_transform`` cross-fits: what a row gets is learnt without its fold. The number of states is
     chosen once, with the target in the likelihood, and the states of each fold are put in the order in which
     their shares agree best, over all levels, with those of the mixture of all rows. That number and that
-    order are all that a row's own target, or with ``cv="ordered"`` a later one, can change.
+    order are all that a row's own target can change. With ``cv="ordered"`` or a `TimeSeriesSplit`, number and
+    order are those of a mixture of the covariates alone, and no later target changes anything.
 
     Parameters
     ----------
@@ -86,9 +89,9 @@ class LatentStateEncoder(GroupEncoder):
         Number of hidden states. "auto" counts the dimensions of the level means that are above their noise,
         as `LowRankEncoder` does, and adds 1: the means of levels that mix k states span k − 1 dimensions, and
         none where levels do not differ. With ``use_target``, where states may differ in the target only, it
-        chooses the number that predicts covariates and target of held-out rows best, given their levels; ties
-        go to the larger one, because too few states lose much and too many little. (BIC does not work here:
-        it chooses 1 if the parameters of ψ are counted.)
+        chooses (unless ``cv`` follows time) the number that predicts covariates and target of held-out rows
+        best, given their levels; ties go to the larger one, because too few states lose much and too many
+        little. (BIC does not work here: it chooses 1 if the parameters of ψ are counted.)
     max_states : int, default=30
         The largest number that "auto" chooses.
     output : {"states", "posterior", "both"}, default="states"
@@ -97,7 +100,18 @@ class LatentStateEncoder(GroupEncoder):
     transform_covariates : {"normal_scores", "standardize"}, default="normal_scores"
         Transform each covariate to normal scores by its ranks, or only to mean 0 and standard deviation 1.
     concentration : float, default=1.0
-        Number of pseudo-observations of each level, distributed over the states like an average level.
+        Number of pseudo-observations of each level, distributed over the states like an average level, or
+        like its parent.
+    parent : dict, default=None
+        Which columns contain a group: ``parent={"zip5": "zip3"}``, or several from the nearest to the
+        farthest, ``{"zip5": ["zip3", "state"]}``. Keys are as in ``group``. The prior of a level is then not
+        the average level but its parent, as the rows of all its levels describe it, shrunk towards its own
+        parent as far as its levels differ by chance, and so on. A level that ``fit`` did not see
+        starts from its nearest known ancestor, with ``unseen="prior"`` it gets the vector of that one. A
+        parent column passes through like any other and, unless ``covariates`` names it, is not a covariate.
+        Where it is null a row says nothing; a level without any parent has the prior of the next tier.
+    on_conflict : {"error", "majority"}, default="error"
+        Whether a level with several parents is an error, or belongs to the parent of most of its rows.
     use_target : bool, default=False
         Let the target join the mixture.
     target_type : {"auto", "continuous", "binary", "multiclass"}, default="auto"
@@ -135,6 +149,8 @@ class LatentStateEncoder(GroupEncoder):
         Number of columns of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Their names, if X has any.
+    parents_ : dict of str to tuple of Links
+        With ``parent``: the parents of the levels of a group, the parents of these, and so on.
     mixtures_ : dict of str to Mixture
         The fitted mixture of each group: means and covariance of the states, shares of the levels.
     normal_scores_ : dict of str to NormalScores
@@ -146,6 +162,8 @@ class LatentStateEncoder(GroupEncoder):
     held_out_ : dict of str to dict
         With ``use_target``: mean log-density of held-out rows for each number of states that was tried;
         empty if it was given.
+    reference_shares_ : dict of str to ndarray of shape (n_levels, n_states)
+        With ``use_target`` and ``cv`` in time: the shares by the covariates alone, which order the states.
     iterations_ : dict of str to int
         Number of rounds of EM; ``n_iter_`` is the largest.
 
@@ -172,6 +190,8 @@ class LatentStateEncoder(GroupEncoder):
     output: Literal["states", "posterior", "both"] = "states"
     transform_covariates: Literal["normal_scores", "standardize"] = "normal_scores"
     concentration: float = 1.0
+    parent: Parents | None = None
+    on_conflict: Literal["error", "majority"] = "error"
     use_target: bool = False
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 3
@@ -185,6 +205,7 @@ class LatentStateEncoder(GroupEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         **TARGET_CONSTRAINTS,
+        **PARENT_CONSTRAINTS,
         "n_states": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_states": [Interval(Integral, 1, None, closed="left")],
         "output": [StrOptions({"states", "posterior", "both"})],
@@ -206,7 +227,13 @@ class LatentStateEncoder(GroupEncoder):
             target="response" if self.use_target else "unused",
             target_type=self.target_type,
             own_covariates=self.output != "states",
+            shrinks=True,
         )
+
+    @property
+    def _is_in_time(self) -> bool:
+        """Whether no target may say anything about earlier rows."""
+        return self.use_target and follows_time(self.cv)
 
     def _represent(self, sample: GroupSample) -> Vectors:
         rows = sample.rows
@@ -215,6 +242,10 @@ class LatentStateEncoder(GroupEncoder):
         n_states, held_out = self._choose(scores)
         mixture = self._fit_mixture(scores, n_states)
         details: dict[str, Any] = {"normal_scores_": maps, "n_states_": n_states}
+        if self._is_in_time:
+            details["reference_shares_"] = self._fit_mixture(scores.without_target(), n_states).shares
+            mixture = mixture.aligned(details["reference_shares_"])
+        mixture, tiers = nest_states(mixture, scores, sample.nesting, self.concentration)
         if not mixture.converged:
             warn(
                 f"The mixture of hidden states did not converge in max_iter={self.max_iter} rounds.\n"
@@ -225,7 +256,7 @@ class LatentStateEncoder(GroupEncoder):
             "mixtures_": mixture,
             "held_out_": {str(number): score for number, score in held_out.items()},
             "iterations_": len(mixture.objective),
-            "new_levels_": StatesRule(float(self.concentration)),
+            "new_levels_": StatesRule(float(self.concentration), tiers),
         }
         states = [Suffix(f"state{state + 1}") for state in range(n_states)]
         posterior = [Suffix(f"posterior{state + 1}") for state in range(n_states)]
@@ -235,13 +266,15 @@ class LatentStateEncoder(GroupEncoder):
     def _represent_fold(self, sample: GroupSample, whole: Vectors) -> Vectors:
         """Put the states in the order of those of all rows; without any row, all states are as likely."""
         mixture = whole.details["mixtures_"]
+        reference = whole.details.get("reference_shares_", mixture.shares)
         if sample.is_empty:
             equal = np.full(mixture.n_states, 1 / mixture.n_states)
             shares = np.tile(equal, (len(mixture.shares), 1))
             found = replace(mixture, means=np.zeros_like(mixture.means), shares=shares, prior=equal)
         else:
             scores = self._mixture_rows(whole.details["normal_scores_"], sample.rows)
-            found = self._fit_mixture(scores, mixture.n_states).aligned(mixture)
+            found = self._fit_mixture(scores, mixture.n_states).aligned(reference)
+            found, _ = nest_states(found, scores, sample.nesting, self.concentration)
         return Vectors(found.shares, details={**whole.details, "mixtures_": found}, prior=found.prior)
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
@@ -270,7 +303,7 @@ class LatentStateEncoder(GroupEncoder):
         return fit_states(
             rows,
             n_states,
-            max_rows=len(rows.codes) if self.use_target else self.max_rows,
+            max_rows=self.max_rows if rows.target is None else len(rows.codes),
             n_starts=self.n_starts,
             seed=self.random_state,
             concentration=self.concentration,
@@ -282,8 +315,8 @@ class LatentStateEncoder(GroupEncoder):
         """The number of states, and the scores of those that were tried."""
         if not isinstance(self.n_states, str):
             return self.n_states, {}
-        if not self.use_target:
-            return count_states(rows, self.max_states), {}
+        if not self.use_target or self._is_in_time:
+            return count_states(rows.without_target(), self.max_states), {}
         rows = rows.canonical()
         if len(rows.codes) > _MOST_CHOICE_ROWS:
             rows = rows.take(_rows_of_some_levels(rows, self.random_state)).canonical()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -65,7 +66,7 @@ def add_new_levels(
         return whole, places
     new = _NewRows.of(encoder, inputs, number, unknown)
     if encoder.unseen == "estimate":
-        _, values = _estimate(inputs, *known_columns(encoder, inputs), new, whole)
+        values = _estimate(inputs, *known_columns(encoder, inputs), new, whole)
     else:
         values, known = whole.details["new_levels_"].starts(new.paths)
         unknown, values = unknown[known], values[known]
@@ -95,11 +96,11 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
             continue
         known = encoder.moments_[group]
         rows = _NewRows.of(encoder, inputs, number, unknown)
-        more, values = _estimate(inputs, covariates, columns, rows, whole)
+        values = _estimate(inputs, covariates, columns, rows, whole)
         own = [np.asarray(column)[rows.rows] for column in columns]
-        moments = _joined(
-            known, collect_moments(inputs.table, rows.levels, own, names=more.covariates, weights=None)
-        )
+        names = [covariate.name(inputs.layout.names) for covariate in covariates]
+        more = collect_moments(inputs.table, rows.levels, own, names=names, weights=None)
+        moments = _joined(known, more)
         position = {level: number for number, level in enumerate(moments.levels.tolist())}
         old = np.array([position[level] for level in table.levels.tolist()])
         new = np.array([position[level] for level in more.levels.tolist()])
@@ -216,15 +217,15 @@ def _estimate(
     columns: list[Array],
     new: _NewRows,
     whole: Vectors,
-) -> tuple[GroupMoments, Floats]:
-    """Moments and vectors of new levels."""
+) -> Floats:
+    """Vectors of new levels; (n_levels, n_columns)."""
     own = [np.asarray(column)[new.rows] for column in columns]
     names = [covariate.name(inputs.layout.names) for covariate in covariates]
-    moments = inputs.table.moments(new.levels, own, names=names, weights=None, order=1)
+    collect = partial(inputs.table.moments, new.levels, own, names=names, weights=None, order=1)
     n_covariates = sum(covariate.position is not None for covariate in covariates)
     rule: LevelRule = whole.details["new_levels_"]
-    levels = NewLevels(moments, new.levels.codes, own[:n_covariates], whole.details, new.paths)
-    return moments, rule.vectors(levels)
+    codes, n_levels = new.levels.codes, len(new.levels.levels)
+    return rule.vectors(NewLevels(collect, n_levels, codes, own[:n_covariates], whole.details, new.paths))
 
 
 def _extended_detail(detail: Any, place: Codes, old: Codes, values: Floats, new: Codes) -> Any:

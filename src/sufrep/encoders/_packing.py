@@ -30,7 +30,7 @@ from sufrep.solvers.level_kernels import LevelKernel
 from sufrep.solvers.local_effects import LocalEffects
 from sufrep.solvers.mixed_model import Variances
 from sufrep.solvers.mixture import Mixture
-from sufrep.solvers.nesting import Tier
+from sufrep.solvers.nesting import StatesTier, Tier
 from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
 from sufrep.solvers.regressions import Curve, NormalScores
 from sufrep.solvers.shrinkage import MeansPrior
@@ -102,6 +102,7 @@ RECORDS: dict[type, dict[str, str]] = {
         "prior": "MeansPrior?",
     },
     Tier: {"names": "levels n", "means": "numbers n p", "prior": "MeansPrior"},
+    StatesTier: {"names": "levels n", "shares": "numbers n s"},
     Links: {
         "column": "text",
         "above": "text",

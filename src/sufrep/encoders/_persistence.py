@@ -29,7 +29,7 @@ from sufrep.encoders._packing import RECORDS, Packer, Unpacker
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
-from sufrep.solvers.nesting import Tier
+from sufrep.solvers.nesting import StatesTier, Tier
 from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
 
 if TYPE_CHECKING:
@@ -285,9 +285,12 @@ def _check_parents(encoder: Any) -> None:
         for step in steps:
             step.check()
     for group, rule in getattr(encoder, "new_levels_", {}).items():
-        tiers = getattr(rule, "tiers", ())
-        if not isinstance(tiers, tuple) or not _all_are(Tier, tiers):
+        tiers, kind = getattr(rule, "tiers", ()), StatesTier if type(rule) is StatesRule else Tier
+        if not isinstance(tiers, tuple) or not _all_are(kind, tiers):
             raise ValueError("no tiers")
+        n_columns = encoder.representations_[group].values.shape[1]
+        if kind is StatesTier and any(tier.shares.shape[1] != n_columns for tier in tiers):
+            raise ValueError("tiers of other states")
         if rule is not None and len(tiers) != len(links.get(group, ())):
             raise ValueError("tiers of other parents")
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sufrep.solvers.multinomial import RowBlocks
 
 _BLOCK = 8_192  # rows whose responsibilities are held at a time; they fit into the cache
+_SHARES_BLOCK = 65_536  # rows whose levels are solved at a time
 _LEAST_SHARE = 1e-300  # whose logarithm is finite
 _LEAST_START = 1e-200  # what a row may be divided by
 # Change of the shares of a level in a round at which they have converged, most rounds, and the longest step
@@ -116,15 +117,15 @@ class Mixture:
             experts=experts,
         )
 
-    def aligned(self, reference: Mixture) -> Mixture:
-        """The same mixture, its states matched to those of a reference with the same levels.
+    def aligned(self, reference: Floats) -> Mixture:
+        """The same mixture, its states matched to those of which the shares in the same levels are given.
 
         The states are those whose shares in all levels are nearest in squares (Hungarian algorithm). Means
         of covariates would not do: states may differ in the target only
         (test_states_that_hide_from_the_covariates_keep_their_order).
         """
-        agreement = self.shares.T @ reference.shares
-        size = (self.shares**2).sum(axis=0)[:, None] + (reference.shares**2).sum(axis=0)
+        agreement = self.shares.T @ reference
+        size = (self.shares**2).sum(axis=0)[:, None] + (reference**2).sum(axis=0)
         return self.reordered(linear_sum_assignment((size - 2 * agreement).T)[1])
 
 
@@ -229,6 +230,8 @@ def level_shares(
     *,
     concentration: float,
     weights: Floats | None = None,
+    target: Array | None = None,
+    prior: Floats | None = None,
 ) -> Floats:
     """Probabilities of the states in levels, given their rows and the states; (n_levels, n_states).
 
@@ -247,18 +250,29 @@ def level_shares(
     concentration : float
     weights : ndarray, shape (n,), optional
         Frequency weights.
+    target : ndarray, shape (n,), optional
+        If it is given, rows include it, and the mixture has experts.
+    prior : ndarray, shape (n_levels, n_states), optional
+        The probabilities that each level has before its rows are seen; by default those of the mixture.
     """
-    order, count = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=n_levels)
-    prior = np.maximum(mixture.prior, _LEAST_START)
-    shares, (slopes, offset) = np.tile(prior, (n_levels, 1)), mixture.discriminant()
+    # Small integers are sorted several times as fast.
+    order = np.argsort(codes.astype(np.uint16) if n_levels < 2**16 else codes, kind="stable")
+    count = np.bincount(codes, minlength=n_levels)
+    if prior is None:
+        prior = np.tile(mixture.prior, (n_levels, 1))
+    prior = np.maximum(prior, _LEAST_START)
+    shares, (slopes, offset) = prior.copy(), mixture.discriminant()
     present = np.flatnonzero(count)  # a level without rows has the prior
     ends = np.cumsum(count[present])
-    for part in np.split(np.arange(len(present)), np.flatnonzero(np.diff((ends - 1) // _BLOCK)) + 1):
+    for part in np.split(np.arange(len(present)), np.flatnonzero(np.diff((ends - 1) // _SHARES_BLOCK)) + 1):
         some = order[ends[part[0]] - count[present[part[0]]] : ends[part[-1]]] if len(part) else order[:0]
         # The part of the joint density that does not depend on the shares is computed once.
-        density, _ = _relative(rows[some] @ slopes - offset)
+        density = rows[some] @ slopes - offset
+        if target is not None and mixture.experts is not None:
+            density += mixture.experts.log_density(rows[some] - mixture.center, target[some])
+        density, _ = _relative(density)
         own = np.ones(len(some)) if weights is None else weights[some]
-        levels = _LevelRows(density, own, count[present[part]], concentration * prior)
+        levels = _LevelRows(density, own, count[present[part]], concentration * prior[present[part]])
         shares[present[part]] = _accelerated(levels, shares[present[part]])
     return shares
 
@@ -274,8 +288,8 @@ class _LevelRows:
     weights : ndarray, shape (n,)
     count : ndarray of int, shape (n_levels,)
         Number of rows of each level.
-    pseudo_rows : ndarray, shape (n_states,)
-        The prior, as rows of every level.
+    pseudo_rows : ndarray, shape (n_levels, n_states)
+        The priors, as rows of each level.
     """
 
     density: Floats
@@ -297,7 +311,8 @@ class _LevelRows:
     def take(self, chosen: Mask) -> _LevelRows:
         """Some of the levels."""
         rows = np.repeat(chosen, self.count)
-        return _LevelRows(self.density[rows], self.weights[rows], self.count[chosen], self.pseudo_rows)
+        pseudo_rows = self.pseudo_rows[chosen]
+        return _LevelRows(self.density[rows], self.weights[rows], self.count[chosen], pseudo_rows)
 
 
 def _accelerated(levels: _LevelRows, shares: Floats) -> Floats:
@@ -309,10 +324,10 @@ def _accelerated(levels: _LevelRows, shares: Floats) -> Floats:
         second = levels.update(first)
         result[active] = second
         step = first - shares
-        size = np.abs(step).max(axis=1)
         turn = second - first - step
-        length = np.sqrt((step**2).sum(axis=1) / np.maximum((turn**2).sum(axis=1), 1e-200))[:, None]
-        length = np.clip(length, 1.0, _LONGEST_STEP)
+        size = np.sqrt(np.einsum("ij,ij->i", step, step))
+        length = size / np.maximum(np.sqrt(np.einsum("ij,ij->i", turn, turn)), 1e-100)
+        length = np.clip(length, 1.0, _LONGEST_STEP)[:, None]
         ahead = shares + 2 * length * step + length**2 * turn
         ahead = np.where((ahead > 0).all(axis=1, keepdims=True), ahead, second)
         # A step that led farther away is undone. EM itself never goes wrong, so there is always progress.

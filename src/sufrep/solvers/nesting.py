@@ -100,6 +100,21 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class StatesTier:
+    """The same for hidden states.
+
+    Attributes
+    ----------
+    names : ndarray of object, shape (n_units,)
+    shares : ndarray, shape (n_units, n_states)
+        Probabilities of the states in each unit, which new levels start from.
+    """
+
+    names: Levels
+    shares: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NestedMeans:
     """Shrunken means of nested levels.
 
@@ -156,14 +171,16 @@ def shrink_towards_parents(moments: GroupMoments, nesting: Nesting | None) -> tu
     return found.values, found.prior.center
 
 
-def nearest_known(paths: Sequence[Levels], tiers: Sequence[Tier], n_levels: int) -> tuple[Codes, Codes]:
+def nearest_known(
+    paths: Sequence[Levels], tiers: Sequence[Tier | StatesTier], n_levels: int
+) -> tuple[Codes, Codes]:
     """The nearest ancestor of each new level that is known: its tier, −1 for none, and its place there.
 
     Parameters
     ----------
     paths : sequence of ndarray of object, each of shape (n_levels,)
         What the levels are part of, by tier, None where that is unknown; empty if nothing is known.
-    tiers : sequence of Tier
+    tiers : sequence of Tier or of StatesTier
     n_levels : int
     """
     tier, place = np.full((2, n_levels), -1)

@@ -13,11 +13,11 @@ import numpy as np
 
 from sufrep.solvers.closed_forms import within_with_ridge
 from sufrep.solvers.mixture import level_shares
-from sufrep.solvers.nesting import Tier, nearest_known
+from sufrep.solvers.nesting import StatesTier, Tier, nearest_known
 from sufrep.solvers.shrinkage import add_one_row, posterior_means, within_freedom
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sufrep._arrays import Array, Codes, Floats, Levels, Mask
     from sufrep.moments import GroupMoments
@@ -30,8 +30,10 @@ class NewLevels:
 
     Attributes
     ----------
-    moments : GroupMoments
-        Of the covariates, and of the target where it is known; every level has a row.
+    collect_moments : callable
+        Returns the moments of the covariates, and of the target where it is known. Not every rule needs them.
+    n_levels : int
+        Number of levels; each has a row.
     codes : ndarray of int, shape (n,)
         The level of each row.
     columns : sequence of ndarray, each of shape (n,)
@@ -42,7 +44,8 @@ class NewLevels:
         What each level is part of, from the nearest tier to the farthest, None where that is unknown.
     """
 
-    moments: GroupMoments
+    collect_moments: Callable[[], GroupMoments]
+    n_levels: int
     codes: Codes
     columns: Sequence[Array]
     details: Mapping[str, Any]
@@ -97,7 +100,7 @@ class LinearRule:
 
     def vectors(self, new: NewLevels) -> Floats:
         """The vectors of new levels; (n_levels, n_columns)."""
-        moments, p = new.moments, len(new.columns)
+        moments, p = new.collect_moments(), len(new.columns)
         n, known = moments.mean.shape  # the target, which comes after the covariates, may be unknown
         values = np.tile(self.fill, (n, 1))
         values[:, :known] = np.where(moments.observed > 0, moments.mean, self.fill[:known])
@@ -179,7 +182,7 @@ class DiscriminantRule:
 
     def vectors(self, new: NewLevels) -> Floats:
         """The vectors of new levels; (n_levels, p + 1)."""
-        return np.asarray(self.closed_form(new.moments) * self.factor + self.shift)
+        return np.asarray(self.closed_form(new.collect_moments()) * self.factor + self.shift)
 
     def fits(self, n_covariates: int) -> bool:
         """Whether the rule is one for levels with so many covariates."""
@@ -220,15 +223,34 @@ class StatesRule:
     ----------
     concentration : float
         Number of rows that the prior weighs as much as.
+    tiers : tuple of StatesTier
+        What levels are nested in. The prior of a level is what its nearest known ancestor has, and only
+        without one that of the mixture.
     """
 
     concentration: float
+    tiers: tuple[StatesTier, ...] = ()
 
     def vectors(self, new: NewLevels) -> Floats:
         """The shares of the states in new levels; (n_levels, n_states)."""
         scores = new.details["normal_scores_"].apply(new.columns)
-        n_levels, mixture = new.moments.n_levels, new.details["mixtures_"]
-        return level_shares(mixture, scores, new.codes, n_levels, concentration=self.concentration)
+        mixture = new.details["mixtures_"]
+        prior = self._priors(new.paths, np.tile(mixture.prior, (new.n_levels, 1)))[0] if self.tiers else None
+        return level_shares(
+            mixture, scores, new.codes, new.n_levels, concentration=self.concentration, prior=prior
+        )
+
+    def starts(self, paths: Sequence[Levels]) -> tuple[Floats, Mask]:
+        """The vectors of levels of which only their ancestors are known, and whether any of these is."""
+        n_states = self.tiers[0].shares.shape[1]
+        return self._priors(paths, np.full((len(paths[0]), n_states), np.nan))
+
+    def _priors(self, paths: Sequence[Levels], values: Floats) -> tuple[Floats, Mask]:
+        """Put the shares of the nearest known ancestors into ``values``; and whether there is any."""
+        tier, place = nearest_known(paths, self.tiers, len(values))
+        for number, known in enumerate(self.tiers):
+            values[tier == number] = known.shares[place[tier == number]]
+        return values, tier >= 0
 
     def fits(self, n_covariates: int) -> bool:
         """Whether the prior counts, which is all that this rule knows."""

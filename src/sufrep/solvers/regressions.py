@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 # Most knots of the map from a covariate to its normal scores, which is linear between them.
 _MOST_KNOTS = 1000
+# The grid in which knots are looked up: cells for each knot, most knots in one of them, and values at a time.
+_CELLS_OF_KNOT = 8
+_MOST_IN_CELL = 4
+_INTERPOLATED_BLOCK = 16_384
 # Ridge penalty on all coefficients of a curve but the intercept.
 _PENALTY = 1.0
 _BLOCK = 2048  # rows whose basis is held at a time, few enough for the cache
@@ -60,19 +64,19 @@ class NormalScores:
             if not len(knots):
                 continue
             values = np.asarray(column, dtype=np.float64)
+            missing = np.isnan(values)
+            # A slice is much faster than a mask.
+            observed = ~missing if missing.any() else slice(None)
             # The slopes between tiny knots would overflow.
             power = exponents(np.abs(knots[[0, -1]]).max())
             ends = np.ldexp(knots, -power)
             with np.errstate(over="ignore"):  # beyond the last knot, ranks do not change
-                scaled = np.ldexp(values, -power) if power else values
+                scaled = np.ldexp(values[observed], -power) if power else values[observed]
                 if self.linear:
                     slope = (scores[-1] - scores[0]) / (ends[-1] - ends[0])
-                    result[:, j] = _finite(scores[0] + (scaled - ends[0]) * slope)
+                    result[observed, j] = _finite(scores[0] + (scaled - ends[0]) * slope)
                 else:
-                    result[:, j] = np.interp(scaled, ends, scores)
-            missing = np.isnan(values)
-            if missing.any():
-                result[missing, j] = 0.0
+                    result[observed, j] = _interpolated(scaled, ends, scores)
         return result
 
 
@@ -97,6 +101,32 @@ def fit_normal_scores(
         else:
             maps.append((_rank_scores if ranks else _standard_scores)(knots, count))
     return NormalScores([knots for knots, _ in maps], [scores for _, scores in maps], linear=not ranks)
+
+
+def _interpolated(values: Floats, knots: Floats, scores: Floats) -> Floats:
+    """``np.interp``, with the knot below each value looked up in a grid, which takes a third of the time."""
+    n_cells = _CELLS_OF_KNOT * len(knots)
+    with np.errstate(over="ignore"):
+        scale = n_cells / (knots[-1] - knots[0])
+    last = len(knots) - 2
+    if last < 0 or len(values) < n_cells or not 0 < scale < np.inf:
+        return np.asarray(np.interp(values, knots, scores))
+    cells = np.minimum((knots - knots[0]) * scale, n_cells - 1).astype(np.int32)
+    # Next to an outlier, all others may be in one cell.
+    most = int(np.bincount(cells).max())
+    if most > _MOST_IN_CELL:
+        return np.asarray(np.interp(values, knots, scores))
+    before = np.maximum(np.searchsorted(cells, np.arange(n_cells)) - 1, 0)
+    following, slopes = np.append(knots[1:], np.inf), np.diff(scores) / np.diff(knots)
+    result = np.empty(len(values))
+    for part in blocks(len(values), _INTERPOLATED_BLOCK):
+        own = np.clip(values[part], knots[0], knots[-1])
+        place = before[np.minimum((own - knots[0]) * scale, n_cells - 1).astype(np.int32)]
+        for _ in range(most):
+            place += own >= following[place]
+        np.minimum(place, last, out=place)
+        result[part] = slopes[place] * (own - knots[place]) + scores[place]
+    return result
 
 
 def _finite(scores: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sufrep.representation import as_levels
 from sufrep.solvers.experts import first_class_experts, first_linear_experts
 from sufrep.solvers.low_rank import n_components_above_noise
 from sufrep.solvers.mixture import Mixture, fit_mixture, fit_with_target, level_shares
+from sufrep.solvers.nesting import StatesTier
 from sufrep.solvers.shrinkage import (
     estimate_means_prior,
     shrink_means,
@@ -24,8 +26,9 @@ from sufrep.solvers.shrinkage import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Array, Codes, Floats
+    from sufrep._arrays import Array, Codes, Floats, Mask
     from sufrep.solvers.experts import ClassExperts, LinearExperts
+    from sufrep.solvers.nesting import Nesting
 
 # Candidates for the number of states; the neighbours of the best one are tried as well.
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
@@ -82,6 +85,10 @@ class MixtureRows:
             weights=None if self.weights is None else self.weights[chosen],
             target=None if self.target is None else self.target[chosen],
         )
+
+    def without_target(self) -> MixtureRows:
+        """The same rows, as if there were no target."""
+        return replace(self, target=None, n_classes=0)
 
     def with_target(self) -> Floats:
         """The covariates and, if there is a target, its columns, each scaled like the covariates."""
@@ -241,6 +248,92 @@ def fit_states(
             found, rows, codes, sample.n_levels, weights=weights, concentration=concentration
         )
     return replace(found, shares=shares)
+
+
+def nest_states(
+    mixture: Mixture, sample: MixtureRows, nesting: Nesting | None, concentration: float
+) -> tuple[Mixture, tuple[StatesTier, ...]]:
+    """Shrink the shares of levels towards those of their parents, these towards theirs, and so on.
+
+    The states stay as they are. From the last tier to the levels, the shares of a unit are those that the
+    rows of all its levels say, with the shares of what contains it as their prior. Units above the levels are
+    shrunk further towards what contains them, by the part of their differences that is chance: their levels
+    are few, however many rows they have (test_a_parent_that_says_nothing_is_hardly_used). A unit without a
+    name has the shares of what contains it.
+
+    Returns
+    -------
+    mixture : Mixture
+        With the shares of the nested levels; as it was if no tier says anything.
+    tiers : tuple of StatesTier
+        From the parents of the levels to the last tier.
+    """
+    if nesting is None:
+        return mixture, ()
+    # The unit of each tier that each level is in, the levels first.
+    units: list[Codes] = [np.arange(sample.n_levels)]
+    for parent in nesting.parents:
+        units.append(parent[units[-1]])
+    present = np.unique(sample.codes)
+    reliable = _reliability(mixture.shares[present], [unit[present] for unit in units])
+    above, tiers = mixture.prior[None, :], []
+    containers = (*nesting.parents[1:], np.zeros(len(nesting.names[-1]), dtype=np.intp))
+    for tier in range(len(nesting.names), 0, -1):
+        names, prior = nesting.names[tier - 1], above[containers[tier - 1]]
+        known, above = np.array([name is not None for name in names], dtype=bool), prior
+        if reliable[tier - 1] > 0:
+            shares = _shares_of(mixture, sample, units[tier][sample.codes], known, prior, concentration)
+            above = prior + reliable[tier - 1] * (shares - prior)
+        tiers.append(StatesTier(names[known], above[known]))
+    if max(reliable) > 0:
+        everywhere, prior = np.ones(sample.n_levels, dtype=bool), above[nesting.parents[0]]
+        shares = _shares_of(mixture, sample, sample.codes, everywhere, prior, concentration)
+        mixture = replace(mixture, shares=shares)
+    return mixture, tuple(reversed(tiers))
+
+
+def _reliability(shares: Floats, units: Sequence[Codes]) -> list[float]:
+    """For each tier above the levels, the part of the differences of its units that is not chance.
+
+    Those of units within what contains them are compared with those within units, as in a nested analysis of
+    variance: 1 − MS_within / MS_between, or 0 if that is negative or cannot be told.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_levels, n_states)
+    units : sequence of ndarray of int, each of shape (n_levels,)
+        The unit of each tier that each level is in, the levels first.
+    """
+    squares, below, n_below = [], shares, len(shares)
+    for unit in (*units[1:], np.zeros(len(shares), dtype=np.intp)):
+        _, own, count = np.unique(unit, return_inverse=True, return_counts=True)
+        mean = np.stack([np.bincount(own, column) for column in shares.T], axis=1) / count[:, None]
+        freedom = n_below - len(count)
+        squares.append(((below - mean[own]) ** 2).sum() / freedom if freedom else 0.0)
+        below, n_below = mean[own], len(count)
+    # Where units do not differ within what contains them, rounding must not decide.
+    return [
+        max(0.0, 1 - within / between) if within > 0 and between > _LEAST_VARIANCE**2 else 0.0
+        for within, between in pairwise(squares)
+    ]
+
+
+def _shares_of(
+    mixture: Mixture, sample: MixtureRows, codes: Codes, known: Mask, prior: Floats, concentration: float
+) -> Floats:
+    """Shares of the units of a tier, with the given priors; those that are not ``known`` keep theirs."""
+    chosen = known[codes]
+    part = sample.take(np.flatnonzero(chosen))
+    return level_shares(
+        mixture,
+        part.rows,
+        codes[chosen],
+        len(known),
+        concentration=concentration,
+        weights=part.weights,
+        target=part.target,
+        prior=prior,
+    )
 
 
 def _some_levels(sample: MixtureRows, max_rows: int, seed: int) -> MixtureRows:
