@@ -197,9 +197,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     """Base of the encoders: a function from group moments to a representation table.
 
     A subclass implements `_represent`. Where the defaults do not fit, it overrides `_needs` (what it has to
-    know), `_represent_fold` (what it learns from the rows outside one fold), `_prepare_rows` (what all folds
-    share) and `_encode_rows` (what a row gets, if that is more than the vector of its level). An encoder that
-    is made of others overrides `_learn` and `_lookups` instead.
+    know), `_represent_fold` (what it learns from the rows outside one fold) and `_encode_rows` (what a row
+    gets, if that is more than the vector of its level). An encoder that is made of others overrides `_learn`
+    and `_lookups` instead.
     """
 
     group: Group | list[Group] | None = None
