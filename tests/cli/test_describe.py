@@ -87,15 +87,18 @@ def test_the_choice_of_a_sufficient_encoder_is_described(sufrep, tmp_path):
     rng = np.random.default_rng(0)
     levels = rng.integers(0, 5, 200)
     X = pl.DataFrame({"zip": levels.astype(str), "x": rng.normal(size=200)})
-    encoder = SufficientEncoder("zip", max_candidates=2).fit(X, 10.0 * levels + rng.normal(size=200))
+    encoder = SufficientEncoder("zip", families=["prediction"]).fit(X, 10.0 * levels + rng.normal(size=200))
     encoder.save(tmp_path / "zip.sufrep")
     result = sufrep(f"describe {tmp_path}/zip.sufrep")
     assert "\n  target        continuous\n" in result.out
-    assert "\nchosen: target\n" in result.out
-    assert "\n  *  target " in result.out
+    assert f"\n{encoder.report_['summary']}\n" in result.out
+    assert "\n  *  prediction " in result.out
+    assert "\n  target_mean " in result.out
     described = json.loads(sufrep(f"describe {tmp_path}/zip.sufrep --json").out)
-    assert described["chosen"] == ["target"]
-    assert described["report"]["candidate"] == ["drop", "target"]
+    assert described["chosen"] == ["target_mean", "mixed_model", "local_effect"]
+    assert described["report"]["candidates"]["candidate"] == ["drop", "prediction"]
+    assert described["report"]["components"]["component"] == described["chosen"]
+    assert described["report"]["summary"] == encoder.report_["summary"]
 
 
 @pytest.mark.parametrize("method", ["helmert", "multi_permutation", "one_hot"])

@@ -69,17 +69,18 @@ def test_levels_keep_their_leading_zeros_in_the_table_and_in_the_encoder(sufrep,
 
 
 def test_the_sufficient_encoder_is_the_default_and_reports_its_choice(sufrep, table, tmp_path):
-    options = "--group zipcode --target price --drop id --param families=[prediction]"
+    options = "--group zipcode --target price --drop id --param 'families=[\\"prediction\\"]'"
     result = sufrep(f"encode {table} {options} --save {tmp_path}/zip.sufrep")
     assert result.code == 0, result.err
-    assert "\nchosen: target\n1 new column(s): zipcode_mean_target\n" in result.out
-    assert load(tmp_path / "zip.sufrep").chosen_ == ("target",)
+    assert "\nThe column is encoded by a prediction by level: the loss on rows held out is" in result.out
+    assert "\n4 new column(s): zipcode_mean_target, zipcode_fit, " in result.out
+    assert load(tmp_path / "zip.sufrep").chosen_ == ("target_mean", "mixed_model", "local_effect")
 
 
 def test_a_column_that_does_not_help_is_left_out(sufrep, table, tmp_path):
     options = "--group zipcode --target price --param families=[]"
     result = sufrep(f"encode {table} {options} --out {tmp_path}/out.csv")
-    assert "chosen: none, because the column does not help\n0 new column(s)\n" in result.out
+    assert "The column is dropped: there is nothing to judge an encoding by.\n0 new column(s)\n" in result.out
 
 
 def test_several_groups_and_covariates_in_a_row(sufrep, table, tmp_path):

@@ -757,4 +757,4 @@ def test_a_component_that_makes_no_sense_is_refused(change, nested):
 
 def test_a_component_that_is_left_alone_is_read(nested):
     change_component(nested, lambda _: None)
-    assert list(sufrep.load(nested).encoders_) == ["target", "mixed_model"]
+    assert list(sufrep.load(nested).encoders_) == ["target_mean", "mixed_model"]

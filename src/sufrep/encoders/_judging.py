@@ -191,12 +191,15 @@ class JudgedRows:
         The target, or the codes of its classes.
     folds : sequence of (train, test)
         None of the parts is empty.
+    in_time : bool
+        Whether the rows of a fold are later than those outside it.
     """
 
     inputs: Inputs
     features: Floats
     y: Array
     folds: Sequence[Fold]
+    in_time: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -455,7 +458,7 @@ def inner_folds(rows: JudgedRows, number: int) -> list[Fold]:
     first_rows = np.setdiff1d(np.arange(len(train)), covered)
     if len(first_rows):  # in time, the rows before the first fold
         found.insert(0, (np.empty(0, dtype=np.intp), first_rows))
-    if len(train) > 1 and not any(len(inner) for inner, _ in found):
+    if len(train) > 1 and not rows.in_time and not any(len(inner) for inner, _ in found):
         codes = [
             *(factor.codes[train] for factor in rows.inputs.factors),
             np.zeros(len(train), dtype=np.intp),

@@ -278,14 +278,14 @@ class SufficientEncoder(GroupEncoder):
             "random_state": self.random_state,
             "target_type": self.target_type_,
         }
-        if follows_time(self.cv):
-            shared |= {"cv": self.cv, "time": self.time}
         found: dict[str, GroupEncoder] = {}
         allowed = {name for family in self._families() for name in FAMILIES[family]}
         for name, (kind, own) in COMPONENTS.items():
             if name in allowed and inputs.factors and (inputs.columns or name not in DESCRIPTION):
                 known = {key: value for key, value in shared.items() if key in kind._parameter_constraints}
                 found[name] = kind(**{**known, **own})
+                if follows_time(self.cv) and found[name]._needs.uses_target:
+                    found[name].set_params(cv=self.cv, time=self.time)
         return found
 
     def _families(self) -> list[str]:
@@ -308,6 +308,7 @@ class SufficientEncoder(GroupEncoder):
             _features(inputs)[rows],
             _target(inputs).values()[rows],
             [(train, test) for train, test in parts if len(train) and len(test)],
+            in_time=follows_time(self.cv),
         )
         if self.unseen == "error":  # a level may be in one fold only
             components = {
