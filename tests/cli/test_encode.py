@@ -69,7 +69,7 @@ def test_levels_keep_their_leading_zeros_in_the_table_and_in_the_encoder(sufrep,
 
 
 def test_the_sufficient_encoder_is_the_default_and_reports_its_choice(sufrep, table, tmp_path):
-    options = "--group zipcode --target price --drop id --param 'families=[\\"prediction\\"]'"
+    options = '--group zipcode --target price --drop id --param families=[\\"prediction\\"]'
     result = sufrep(f"encode {table} {options} --save {tmp_path}/zip.sufrep")
     assert result.code == 0, result.err
     assert "\nThe column is encoded by a prediction by level: the loss on rows held out is" in result.out
