@@ -18,6 +18,7 @@ from benchmarks import (
     bench_mnl,
     bench_multinomial,
     bench_new_levels,
+    bench_sufficient,
 )
 
 PACKAGES = ("sufrep", "numpy", "scipy", "scikit-learn", "polars", "pandas", "narwhals", "skrub")
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "new_levels": bench_new_levels,
     "drift": bench_drift,
     "mixed_model": bench_mixed_model,
+    "sufficient": bench_sufficient,
 }
 
 

@@ -51,7 +51,7 @@ def errors(world: str, n: int, seed: int) -> dict[str, float]:
     X, y = draw(world, n, seed)
     group = X.shape[1] - 1
     encoders: dict[str, Any] = {
-        "drop": SufficientEncoder(group, target_type="continuous", max_candidates=1),
+        "drop": SufficientEncoder(group, target_type="continuous", families=()),
         "sufficient": SufficientEncoder(group, target_type="continuous"),
         **{method: encoder_of(method, group) for method in SINGLE},
     }
