@@ -339,6 +339,28 @@ def test_an_encoding_must_gain_more_than_its_standard_error(weighted):
         assert found.chosen() == winner
 
 
+def test_a_few_rows_that_nothing_predicts_do_not_decide():
+    dropped, both = np.ones(60), np.full(60, 0.9)
+    dropped[7], both[7] = 1000.0, 1100.0
+    raw = judgement({DROP: dropped, "both": both})
+    limited = replace(raw, limit=4.0 * raw.loss(DROP))
+    assert raw.gain("both")[0] < 0
+    assert (raw.chosen(), limited.chosen()) == (DROP, "both")
+    assert limited.loss(DROP) == raw.loss(DROP)
+    np.testing.assert_allclose(limited.gain("both")[0], 0.1 * 59 / 60)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_of_a_row_counts_as_at_most_four_times_the_mean_without_the_column(weighted):
+    rows, components = judged()
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(rows.y)) if weighted else None
+    rows = replace(rows, inputs=replace(rows.inputs, weights=weights))
+    found = judge(rows, components, Learner(Ridge(), "continuous", 0))
+    known = ~np.isnan(found.losses[DROP])
+    own = None if weights is None else found.weights[known]
+    assert found.limit == pytest.approx(4 * np.average(found.losses[DROP][known], weights=own))
+
+
 def test_the_error_of_independent_rows_is_the_usual_one():
     values = np.random.default_rng(0).normal(size=50)
     usual = values.std(ddof=1) / np.sqrt(50)

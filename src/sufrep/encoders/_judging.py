@@ -57,6 +57,9 @@ CANDIDATES: dict[str, tuple[str, ...]] = {DROP: (), **FAMILIES, "both": DESCRIPT
 _FAST = {"max_iter": 50, "learning_rate": 0.2, "max_leaf_nodes": 8, "n_iter_no_change": 5}
 # It cannot tell values of a column apart that are in the same of so many parts with equally many rows.
 _PARTS = 64
+# In the choice, the loss of a row counts as at most so many times the mean loss without the column. Otherwise
+# a few rows that nothing predicts would decide (test_a_few_rows_that_nothing_predicts_do_not_decide).
+_MOST_LOSS = 4.0
 # Relative difference in loss that an iterative learner may gain by stopping a little later.
 _ROUNDING = 1e-6
 # A candidate leaves the race if it is so far behind the best one that chance would do that this rarely.
@@ -217,6 +220,8 @@ class Judgement:
     weights : ndarray, shape (n,), or None
     clusters : sequence of ndarray of int, each of shape (n,)
         The level of each row, for each group.
+    limit : float
+        What the loss of a single row counts as at most, in all that is decided.
     """
 
     losses: Mapping[str, Floats]
@@ -224,10 +229,11 @@ class Judgement:
     n_columns: Mapping[str, int]
     weights: Floats | None
     clusters: Sequence[Codes]
+    limit: float = np.inf
 
     def loss(self, candidate: str) -> float:
         """Mean loss on the rows that a candidate was judged on."""
-        return self._difference(self.losses[candidate], np.zeros(len(self.losses[candidate])))[0]
+        return replace(self, limit=np.inf)._limited_loss(candidate)
 
     def gain(self, candidate: str) -> tuple[float, float]:
         """How much smaller the loss is than without the column, and the standard error of that."""
@@ -235,7 +241,8 @@ class Judgement:
 
     def contribution(self, candidate: str, component: str) -> tuple[float, float]:
         """How much the loss grows if the columns of a component are shuffled, and its standard error."""
-        return self._difference(self.shuffled[candidate, component], self.losses[candidate])
+        everything = replace(self, limit=np.inf)
+        return everything._difference(self.shuffled[candidate, component], self.losses[candidate])
 
     def n_judged(self, candidate: str) -> int:
         """Number of rows that a candidate was judged on."""
@@ -244,17 +251,20 @@ class Judgement:
     def remaining(self) -> list[str]:
         """The candidates that may still be the best: judged everywhere, and not clearly behind."""
         present = self._present()
-        best = min(present, key=self.loss)
+        best = min(present, key=self._limited_loss)
         return [name for name in present if not self._is_behind(name, best)]
 
     def chosen(self) -> str:
         """The candidate with the smallest loss, if it gains more than one standard error on dropping."""
         present = self._present()
-        best = min(present, key=self.loss)
+        best = min(present, key=self._limited_loss)
         if DROP not in present:  # it was far behind
             return best
         gain, error = self.gain(best)
         return best if gain > max(error, _ROUNDING * self.loss(DROP)) else DROP
+
+    def _limited_loss(self, candidate: str) -> float:
+        return self._difference(self.losses[candidate], np.zeros(len(self.losses[candidate])))[0]
 
     def _present(self) -> list[str]:
         n_rows = max(map(self.n_judged, self.losses))
@@ -268,7 +278,7 @@ class Judgement:
 
     def _difference(self, first: Floats, second: Floats) -> tuple[float, float]:
         """The mean difference, and its standard error with rows of a level dependent on each other."""
-        difference = first - second
+        difference = np.minimum(first, self.limit) - np.minimum(second, self.limit)
         both = ~np.isnan(difference)
         if not both.any():
             return 0.0, np.inf
@@ -352,17 +362,21 @@ def _joined(
 ) -> Judgement:
     """Put the losses of several folds next to each other."""
     test = np.concatenate([np.empty(0, dtype=np.intp), *(part.rows for part in found)])
-    return Judgement(
-        {name: _losses([(part.losses.get(name), part.rows) for part in found]) for name in candidates},
-        {
-            (name, component): _losses([(part.shuffled.get((name, component)), part.rows) for part in found])
-            for name, parts in candidates.items()
-            for component in parts
-        },
+    losses = {name: _losses([(part.losses.get(name), part.rows) for part in found]) for name in candidates}
+    shuffled = {
+        (name, component): _losses([(part.shuffled.get((name, component)), part.rows) for part in found])
+        for name, parts in candidates.items()
+        for component in parts
+    }
+    weights = None if rows.inputs.weights is None else rows.inputs.weights[test]
+    found_all = Judgement(
+        losses,
+        shuffled,
         found[0].n_columns if found else dict.fromkeys(candidates, 0),
-        None if rows.inputs.weights is None else rows.inputs.weights[test],
+        weights,
         [factor.codes[test] for factor in rows.inputs.factors],
     )
+    return replace(found_all, limit=_MOST_LOSS * found_all.loss(DROP))
 
 
 def _losses(parts: Sequence[tuple[Floats | None, Codes]]) -> Floats:

@@ -70,9 +70,9 @@ class SufficientEncoder(GroupEncoder):
 
     In each fold, both kinds are fitted to the rows outside it and cross-fitted there once more; the learner
     is fitted with neither, either or both of them, and its loss is measured on the rows of the fold, which
-    took no part in anything. Candidates that are clearly behind after some folds leave, and the one with the
-    smallest loss is chosen. If it does not gain more than one standard error, clustered by level, on dropping
-    the column, the column is dropped.
+    took no part in anything; a single row counts for at most four times the mean. Candidates that are clearly
+    behind after some folds leave, and the one with the smallest loss is chosen. If it does not gain more than
+    one standard error, clustered by level, on dropping the column, the column is dropped.
 
     All columns that use the target are cross-fitted in ``fit_transform``, so that they do not depend on the
     row's own target, except through the choice itself, which is made on all rows. With ``cv="ordered"``, the
@@ -148,11 +148,11 @@ class SufficientEncoder(GroupEncoder):
     report_ : dict
         What the choice is based on: ``summary``, the choice and its reason in words; ``candidates`` and
         ``components``, dicts of lists for ``pd.DataFrame``. The former has for each ``candidate`` its
-        ``loss`` on rows held out (mean squared error, or −log P), the ``gain`` over dropping the column, its
-        ``standard_error``, ``n_rows`` that it was judged on (one that is clearly behind after some folds
-        leaves), ``n_columns`` and ``chosen``. The latter has for each ``component`` of the chosen candidate
-        the ``loss`` if its columns are shuffled among the rows held out, its ``contribution``, which is how
-        much larger that is, and its ``standard_error``.
+        ``loss`` on rows held out (mean squared error, or −log P), the ``gain`` over dropping the column, with
+        the losses of single rows limited, its ``standard_error``, ``n_rows`` that it was judged on,
+        ``n_columns`` and ``chosen``. The latter has for each ``component`` of the chosen candidate the
+        ``loss`` if its columns are shuffled among the rows held out, its ``contribution``, which is how much
+        larger that is, and its ``standard_error``.
     target_type_ : str
         The kind of target that was found.
 
