@@ -16,11 +16,13 @@ README = (ROOT / "README.md").read_text()
 
 def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    first, second = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     names: dict[str, object] = {}
-    exec(example, names)
+    exec(first, names)
     expected = names["model"][0].transform(names["houses"])
     assert (load("zipcode.sufrep").transform(names["houses"]) == expected).all()
+    exec(second, names)
+    assert names["model"].fit(names["houses"], names["price"])[0].report_["summary"]
 
 
 def test_the_table_of_the_readme_names_every_method() -> None:

@@ -399,7 +399,8 @@ class _KernelScore:
         self._all = _standardize(products, pairs.counts)
         self.n_ranking = pairs.starts.shape[1]
         self._ranking = _standardize(products[: self.n_ranking], pairs.counts[: self.n_ranking])
-        self._few = _standardize(products[:_TWOS_PAIRS], pairs.counts[:_TWOS_PAIRS])
+        n_twos = min(self.n_ranking, _TWOS_PAIRS)
+        self._few = _standardize(products[:n_twos], pairs.counts[:n_twos])
         # Scores grow in proportion to the pairs.
         self.growth = self._all[2] / self._ranking[2]
 
