@@ -107,7 +107,7 @@ class SufficientEncoder(GroupEncoder):
     families : sequence of {"description", "prediction"}, default=("description", "prediction")
         Which of the two kinds of components may be chosen. ``("description",)`` uses the target for the
         choice only.
-    max_rows : int, default=100000
+    max_rows : int, default=50000
         Maximum number of rows that the choice is made on, those of whole levels sampled at random. Fewer
         levels are easier to distinguish by their covariates, so a choice made on some of them favours
         descriptions. The chosen components are fitted to all rows.
@@ -173,7 +173,7 @@ class SufficientEncoder(GroupEncoder):
 
     estimator: Any = None
     families: Sequence[Literal["description", "prediction"]] = ("description", "prediction")
-    max_rows: int = 100_000
+    max_rows: int = 50_000
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
     time: Column | None = None
