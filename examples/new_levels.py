@@ -1,6 +1,6 @@
 """Levels that have no target yet: a fifth of the levels is held out whole.
 
-    python examples/new_levels.py DATA_FOLDER
+    python examples/new_levels.py DATA_FOLDER [METHOD ...]
 
 prints a table of docs/life-of-a-level.md: squared errors of xgboost on the rows of levels that training did
 not see, in percent of dropping the column (means over five draws of the levels, seeds 100 to 104, and their
@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.preprocessing import TargetEncoder
 from xgboost import XGBRegressor
 
-from sufrep import LatentStateEncoder, LowRankEncoder, MeansEncoder, datasets, simulate
+from sufrep import LatentStateEncoder, LowRankEncoder, MeansEncoder, SufficientEncoder, datasets, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,7 @@ ENCODERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "low rank": (LowRankEncoder, {}),
     "hidden states": (LatentStateEncoder, {}),
     "shrunken means, target": (MeansEncoder, {"shrinkage": "auto", "use_target": True}),
+    "sufficient": (SufficientEncoder, {"estimator": XGBRegressor(**XGBOOST)}),
 }
 
 
@@ -83,7 +84,8 @@ def errors(X: pd.DataFrame, y: NDArray[Any], seed: int) -> dict[str, float]:
     outside = target.transform(X.loc[new, ["group"]])
     columns = ([numbers[~new], inside], [numbers[new], outside])
     found = {"TargetEncoder": error(*map(np.column_stack, columns))}
-    for name, (kind, options) in ENCODERS.items():
+    for name in sys.argv[2:] or ENCODERS:
+        kind, options = ENCODERS[name]
         encoder = kind("group", **options, **({"cv": 5} if "target" in name else {}))
         inside = encoder.fit_transform(X[~new], y[~new])
         for unseen in ("prior", "estimate"):

@@ -650,6 +650,8 @@ def test_a_level_never_seen_is_estimated_gets_the_prior_or_is_refused(families):
         encoder = quick(families=families, unseen=unseen).fit(X, y)
         parts = [part.transform(new) for part in encoder.encoders_.values()]
         np.testing.assert_array_equal(encoder.transform(new)[:, 3:], np.hstack([np.empty((3, 0)), *parts]))
+        later = quick(families=families).fit(X, y).set_params(unseen=unseen)
+        np.testing.assert_array_equal(later.transform(new), encoder.transform(new))
     strict = quick(families=families, unseen="error").fit(X, y)
     assert strict.transform(X).shape == (120, 3 + 4 * len(families))
     with pytest.raises(errors.UnseenLevelError, match="1 unseen level"):

@@ -245,9 +245,9 @@ class SufficientEncoder(GroupEncoder):
                 find_levels(self.representations_[group], factor, group, self.unseen)
         if training:
             inputs = replace(inputs, folds=self._folds(inputs))
-        tasks = (
-            delayed(_columns)(component, inputs, training=training) for component in self.encoders_.values()
-        )
+        # What unseen levels get may have been changed since fit.
+        components = [copy(part).set_params(unseen=self.unseen) for part in self.encoders_.values()]
+        tasks = (delayed(_columns)(part, inputs, training=training) for part in components)
         return [*chain.from_iterable(Parallel(n_jobs=self.n_jobs if training else 1)(tasks))]
 
     def _group_names(self, inputs: Inputs) -> list[str]:
