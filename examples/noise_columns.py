@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TABLES = ("king_county", "ames_full", "orange_juice", "county_murders")
 EFFECTS = {"noise": 0.0, "weak": 0.1}
 SIZES = (400, 2_000, 10_000)
-SEEDS = range(5_000, 5_020)
+SEEDS = range(5_000, 5_028)
 MOST_NEW_ROWS = 5_000
 
 
