@@ -369,6 +369,51 @@ def test_the_error_of_independent_rows_is_the_usual_one():
     assert clustered_error(values, np.zeros(50, dtype=int)) == np.inf
 
 
+def test_rare_classes_count_in_full():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 100, 4000)
+    y = (rng.random(4000) < np.where(codes < 10, 0.3, 0.001)).astype(int)
+    X = pd.DataFrame({"shop": codes.astype(str), "a": rng.normal(size=4000)})
+    encoder = SufficientEncoder("shop", families=("prediction",)).fit(X, y)
+    assert encoder.chosen_
+    assert encoder.report_["candidates"]["gain"][1] > 0.2 * encoder.report_["candidates"]["loss"][0]
+
+
+def test_a_group_of_a_single_level_has_no_say():
+    gains = np.random.default_rng(0).normal(1.0, 0.1, 60)
+    levels, one = np.arange(60) % 20, np.zeros(60, dtype=int)
+    found = Judgement(
+        {DROP: 5 + gains, "both": np.full(60, 5.0)}, {}, {DROP: 0, "both": 1}, None, [one, levels]
+    )
+    assert found.gain("both")[1] == pytest.approx(clustered_error(gains, levels))
+    assert found.remaining() == ["both"]
+    alone = replace(found, clusters=[one])
+    assert alone.gain("both")[1] == np.inf
+    assert alone.chosen() == DROP
+
+
+def test_the_default_learner_does_not_depend_on_the_units_of_the_target():
+    rows, _ = judged()
+    losses = [
+        Learner(None, "continuous", 0)
+        .fit(rows.features, unit * rows.y, None)
+        .losses(rows.features, unit * rows.y)
+        / unit**2
+        for unit in (1.0, 2.0**-20)
+    ]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+
+
+def test_in_time_folds_are_judged_only_if_their_training_rows_have_rows_before():
+    n = 60
+    blocks = np.repeat(np.arange(4), 15)
+    folds = [(np.flatnonzero(blocks < block), np.flatnonzero(blocks == block)) for block in (1, 2, 3)]
+    rows, _ = judged(n=n)
+    found = judge(replace(rows, folds=folds, in_time=True), {}, Learner(DummyRegressor(), "continuous", 0))
+    assert found.n_judged(DROP) == 15  # of block 2; a single candidate ends the race
+    np.testing.assert_allclose(found.losses[DROP], (rows.y[30:45] - rows.y[:30].mean()) ** 2)
+
+
 def test_with_several_groups_the_largest_error_counts():
     values = np.repeat([1.0, 2.0, 3.0, 4.0], 15)
     groups = [np.arange(60), np.repeat(np.arange(4), 15)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -156,20 +157,21 @@ def test_the_report_lists_what_was_compared_and_marks_one():
 def test_the_choice_is_explained_in_words():
     X, y = drawn(level=3.0)
     kept = quick().fit(X, y).report_
-    percent = 100 * kept["candidates"]["gain"][1] / kept["candidates"]["loss"][0]
-    assert kept["summary"] == (
-        "The column is encoded by a prediction by level: the loss on rows held out is smaller by "
-        f"{percent:.1f} % (standard error {_error(kept):.1f} %)."
+    found = re.fullmatch(
+        r"The column is encoded by a prediction by level: the loss on rows held out is smaller by "
+        r"([\d.]+) % \(standard error ([\d.]+) %\)\.",
+        kept["summary"],
     )
+    assert found is not None
+    gain, error = (kept["candidates"][key][1] for key in ("gain", "standard_error"))
+    assert float(found[2]) / float(found[1]) == pytest.approx(error / gain, rel=0.01)
+    # Relative to losses of which single ones are limited, so it is a little more than of the whole loss.
+    assert 1 <= float(found[1]) / (100 * gain / kept["candidates"]["loss"][0]) < 1.3
     assert "no encoding lowers the loss" in quick().fit(*drawn(2)).report_["summary"]
     rare = [quick().fit(*drawn(seed)).report_["summary"] for seed in range(12)]
     assert any("which is not more than one standard error" in text for text in rare)
     assert "nothing to judge" in quick(families=()).fit(X, y).report_["summary"]
     assert "nothing to judge" in quick().fit(X[:1], y[:1]).report_["summary"]
-
-
-def _error(report: dict[str, Any]) -> float:
-    return float(100 * report["candidates"]["standard_error"][1] / report["candidates"]["loss"][0])
 
 
 def test_losses_are_weighted_means_of_learners_with_weights():
@@ -456,6 +458,28 @@ def test_parameters_out_of_range_are_refused(name, value):
 def test_folds_must_hold_every_row_once():
     with pytest.raises(errors.SplitError, match="120"):
         quick(cv=[(range(60), range(60, 120))]).fit(*shops())
+
+
+@pytest.mark.parametrize(
+    ("estimator", "target_type", "wanted"),
+    [(LogisticRegression(), "continuous", "a regressor"), (Ridge(), "binary", "a classifier")],
+)
+def test_a_learner_for_another_kind_of_target_is_refused(estimator, target_type, wanted):
+    X, y = shops()
+    with pytest.raises(errors.InvalidParameterError, match=wanted):
+        SufficientEncoder("shop", estimator=estimator, target_type=target_type).fit(X, (y > 3).astype(int))
+
+
+def test_a_generator_of_folds_is_refused_before_the_work():
+    X, y = shops()
+    with pytest.raises(errors.InvalidParameterError, match="works only once"):
+        quick(cv=KFold(3).split(X)).fit(X, y)
+
+
+def test_several_processes_give_no_warning(recwarn):
+    X, y = drawn(level=3.0)
+    quick(n_jobs=2).fit(X, y)
+    assert [str(item.message) for item in recwarn if issubclass(item.category, UserWarning)] == []
 
 
 # Progress.

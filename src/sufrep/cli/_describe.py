@@ -165,10 +165,17 @@ def _lines(described: dict[str, Any]) -> list[str]:
 
 def _report_lines(described: dict[str, Any]) -> list[str]:
     report = described["report"]
-    keys = ("candidate", "loss", "gain", "standard_error", "n_columns", "chosen")
+    keys = ("candidate", "loss", "gain", "standard_error", "n_rows", "n_columns", "chosen")
     candidates = [
-        ("*" if mark else "", name, _shown(loss, 6), f"{_shown(gain, 4)} ± {_shown(error, 2)}", str(width))
-        for name, loss, gain, error, width, mark in zip(
+        (
+            "*" if mark else "",
+            name,
+            _shown(loss, 6),
+            f"{_shown(gain, 4)} ± {_shown(error, 2)}",
+            f"{n_rows:,}",
+            str(width),
+        )
+        for name, loss, gain, error, n_rows, width, mark in zip(
             *(report["candidates"][key] for key in keys), strict=True
         )
     ]
@@ -179,7 +186,7 @@ def _report_lines(described: dict[str, Any]) -> list[str]:
             strict=True,
         )
     ]
-    lines = [report["summary"], *_aligned(("", "candidate", "loss", "gain", "columns"), candidates)]
+    lines = [report["summary"], *_aligned(("", "candidate", "loss", "gain", "rows", "columns"), candidates)]
     if components:
         lines += ["", *_aligned(("component", "contribution"), components)]
     return lines

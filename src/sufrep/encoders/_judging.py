@@ -9,6 +9,7 @@ that are judged do not depend on the targets that they are judged by
 from __future__ import annotations
 
 import warnings
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -57,8 +58,9 @@ CANDIDATES: dict[str, tuple[str, ...]] = {DROP: (), **FAMILIES, "both": DESCRIPT
 _FAST = {"max_iter": 50, "learning_rate": 0.2, "max_leaf_nodes": 8, "n_iter_no_change": 5}
 # It cannot tell values of a column apart that are in the same of so many parts with equally many rows.
 _PARTS = 64
-# In the choice, the loss of a row counts as at most so many times the mean loss without the column. Otherwise
-# a few rows that nothing predicts would decide (test_a_few_rows_that_nothing_predicts_do_not_decide).
+# In the choice, the squared error of a row counts as at most so many times the mean without the column.
+# Otherwise a few that nothing predicts would decide (test_a_few_rows_that_nothing_predicts_do_not_decide).
+# The log loss of a rare class is large for every model, and says most (test_rare_classes_count_in_full).
 _MOST_LOSS = 4.0
 # Relative difference in loss that an iterative learner may gain by stopping a little later.
 _ROUNDING = 1e-6
@@ -96,9 +98,12 @@ class Learner:
 
     def fit(self, columns: Floats, y: Array, weights: Floats | None) -> Judge:
         """Return the fitted model; columns of nulls must be left out before."""
-        classes = None
+        classes, scale = None, 1.0
         if self.kind != "continuous":  # some classifiers expect the classes 0, 1, … without a gap
             classes, y = np.unique(y, return_inverse=True)
+        elif self.estimator is None:  # boosting stops early by an absolute gain
+            scale = float(np.std(y)) or 1.0
+            y = y / scale
         model = make_learner(
             self.estimator,
             classes=self.kind != "continuous",
@@ -112,7 +117,7 @@ class Learner:
         model.fit(columns, y, **({"sample_weight": weights} if weighted else {}))
         # A dummy in place of the estimator must be measured in the same way, so the estimator decides.
         probabilities = self.estimator is None or hasattr(self.estimator, "predict_proba")
-        return Judge(model, classes, probabilities)
+        return Judge(model, classes, probabilities, scale)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,16 +131,19 @@ class Judge:
         The classes of its rows, which it knows by their positions; None for a continuous target.
     probabilities : bool
         Whether classes are judged by their probabilities.
+    scale : float
+        What the model's predictions of a continuous target are multiplied by.
     """
 
     model: Any
     classes: Array | None
     probabilities: bool
+    scale: float = 1.0
 
     def losses(self, columns: Floats, y: Array) -> Floats:
         """Squared errors, −log P(class), or misclassifications if there are no probabilities; (n,)."""
         if self.classes is None:
-            predicted = np.asarray(self.model.predict(columns)).reshape(-1)
+            predicted = self.scale * np.asarray(self.model.predict(columns)).reshape(-1)
             return np.asarray((predicted - y) ** 2, dtype=np.float64)
         if not self.probabilities:
             return np.asarray(self.classes[self.model.predict(columns)] != y, dtype=np.float64)
@@ -239,6 +247,19 @@ class Judgement:
         """How much smaller the loss is than without the column, and the standard error of that."""
         return self._difference(self.losses[DROP], self.losses[candidate])
 
+    def relative_gain(self, candidate: str) -> tuple[float, float]:
+        """The gain and its standard error, relative to the loss without the column on the same rows."""
+        gain, error = self.gain(candidate)
+        both = ~np.isnan(self.losses[DROP] - self.losses[candidate])
+        dropped = np.where(both, self.losses[DROP], np.nan)
+        whole = self._difference(dropped, np.zeros(len(dropped)))[0]
+        return (gain / whole, error / whole) if whole else (0.0, np.inf)
+
+    def best(self) -> str | None:
+        """The encoding with the smallest loss; None if none was compared."""
+        found = [name for name in self._present() if name != DROP]
+        return min(found, key=self._limited_loss) if found else None
+
     def contribution(self, candidate: str, component: str) -> tuple[float, float]:
         """How much the loss grows if the columns of a component are shuffled, and its standard error."""
         everything = replace(self, limit=np.inf)
@@ -272,19 +293,30 @@ class Judgement:
 
     def _is_behind(self, candidate: str, other: str) -> bool:
         """Whether the loss is larger by more than chance allows, if levels are drawn at random."""
-        behind, error = self._difference(self.losses[candidate], self.losses[other])
-        n_levels = min((len(np.unique(codes)) for codes in self.clusters), default=1)
+        behind, error, n_levels = self._compared(self.losses[candidate], self.losses[other])
         return n_levels > 1 and behind > error * float(student_t.isf(_CLEARLY, n_levels - 1))
 
     def _difference(self, first: Floats, second: Floats) -> tuple[float, float]:
-        """The mean difference, and its standard error with rows of a level dependent on each other."""
+        return self._compared(first, second)[:2]
+
+    def _compared(self, first: Floats, second: Floats) -> tuple[float, float, int]:
+        """The mean difference, its standard error, and the number of levels that this is based on.
+
+        Rows of a level depend on each other. Of several groups the one with the largest error counts, but not
+        one with a single level.
+        """
         difference = np.minimum(first, self.limit) - np.minimum(second, self.limit)
         both = ~np.isnan(difference)
         if not both.any():
-            return 0.0, np.inf
+            return 0.0, np.inf, 1
         weights = None if self.weights is None else self.weights[both]
-        errors = [clustered_error(difference[both], codes[both], weights) for codes in self.clusters]
-        return float(np.average(difference[both], weights=weights)), max(errors, default=np.inf)
+        found = [
+            (clustered_error(difference[both], codes[both], weights), n_levels)
+            for codes in self.clusters
+            if (n_levels := len(np.unique(codes[both]))) > 1
+        ]
+        error, n_levels = max(found, default=(np.inf, 1))
+        return float(np.average(difference[both], weights=weights)), error, n_levels
 
 
 def clustered_error(values: Floats, codes: Codes, weights: Floats | None = None) -> float:
@@ -339,26 +371,45 @@ def judge(
     def hold_out(number: int) -> _HeldOut:
         return _hold_out(rows, number, components, {name: candidates[name] for name in remaining}, learner)
 
-    numbers = range(len(rows.folds))
+    numbers = _judged_folds(rows)
     if effective_n_jobs(n_jobs) > 1:  # all candidates take part in all folds, though some would have left
         tasks = (delayed(_hold_out)(rows, number, components, candidates, learner) for number in numbers)
         results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     else:
         results = map(hold_out, numbers)
-    judgement = _joined(rows, found, candidates)
+    limited = learner.kind == "continuous"
+    judgement = _joined(rows, found, candidates, limited=limited)
     for held_out in results:
         found.append(held_out.only(remaining))
-        judgement = _joined(rows, found, candidates)
+        judgement = _joined(rows, found, candidates, limited=limited)
         remaining = judgement.remaining()
         if report is not None:
-            report(len(found), len(rows.folds))
+            report(len(found), len(numbers))
         if len(remaining) == 1:
             break
+    if isinstance(results, Generator):
+        with warnings.catch_warnings():  # of folds that turn out not to be needed
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
     return judgement
 
 
+def _judged_folds(rows: JudgedRows) -> Sequence[int]:
+    """The folds that candidates are compared on: in time not those whose training rows have none before."""
+    numbers = range(len(rows.folds))
+    if not rows.in_time:
+        return numbers
+    return [
+        number for number in numbers if any(len(inner) for inner, _ in inner_folds(rows, number))
+    ] or numbers
+
+
 def _joined(
-    rows: JudgedRows, found: Sequence[_HeldOut], candidates: Mapping[str, Sequence[str]]
+    rows: JudgedRows,
+    found: Sequence[_HeldOut],
+    candidates: Mapping[str, Sequence[str]],
+    *,
+    limited: bool,
 ) -> Judgement:
     """Put the losses of several folds next to each other."""
     test = np.concatenate([np.empty(0, dtype=np.intp), *(part.rows for part in found)])
@@ -376,7 +427,7 @@ def _joined(
         weights,
         [factor.codes[test] for factor in rows.inputs.factors],
     )
-    return replace(found_all, limit=_MOST_LOSS * found_all.loss(DROP))
+    return replace(found_all, limit=_MOST_LOSS * found_all.loss(DROP)) if limited else found_all
 
 
 def _losses(parts: Sequence[tuple[Floats | None, Codes]]) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import is_regressor
+from sklearn.base import is_classifier, is_regressor
 from threadpoolctl import threadpool_limits
 
 from sufrep._accumulate import check_squares
@@ -36,7 +37,7 @@ from sufrep.encoders._judging import (
 from sufrep.encoders._new_levels import add_moments, learn_levels
 from sufrep.encoders._sharing import own_inputs
 from sufrep.encoders._times import follows_time, training_folds
-from sufrep.errors import NoLevelError, check_name
+from sufrep.errors import InvalidParameterError, NoLevelError, check_name
 from sufrep.representation import Representation, dense_values
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class SufficientEncoder(GroupEncoder):
 
     In each fold, both kinds are fitted to the rows outside it and cross-fitted there once more; the learner
     is fitted with neither, either or both of them, and its loss is measured on the rows of the fold, which
-    took no part in anything; a single row counts for at most four times the mean. Candidates that are clearly
-    behind after some folds leave, and the one with the smallest loss is chosen. If it does not gain more than
-    one standard error, clustered by level, on dropping the column, the column is dropped.
+    took no part in anything. (The squared error of a row counts for at most four times the mean.) Candidates
+    that are clearly behind after some folds leave, and the one with the smallest loss is chosen. If it does
+    not gain more than one standard error, clustered by level, on dropping the column, the column is dropped.
 
     All columns that use the target are cross-fitted in ``fit_transform``, so that they do not depend on the
     row's own target, except through the choice itself, which is made on all rows. With ``cv="ordered"``, the
@@ -148,11 +149,11 @@ class SufficientEncoder(GroupEncoder):
     report_ : dict
         What the choice is based on: ``summary``, the choice and its reason in words; ``candidates`` and
         ``components``, dicts of lists for ``pd.DataFrame``. The former has for each ``candidate`` its
-        ``loss`` on rows held out (mean squared error, or −log P), the ``gain`` over dropping the column, with
-        the losses of single rows limited, its ``standard_error``, ``n_rows`` that it was judged on,
-        ``n_columns`` and ``chosen``. The latter has for each ``component`` of the chosen candidate the
-        ``loss`` if its columns are shuffled among the rows held out, its ``contribution``, which is how much
-        larger that is, and its ``standard_error``.
+        ``loss`` on the rows that it was judged on (mean squared error, −log P, or the share of errors of a
+        classifier without probabilities), the ``gain`` over dropping the column, in which the losses of
+        single rows are limited, its ``standard_error``, ``n_rows``, ``n_columns`` and ``chosen``. The latter
+        has for each ``component`` of the chosen candidate the ``loss`` if its columns are shuffled among the
+        rows held out, its ``contribution``, which is how much larger that is, and its ``standard_error``.
     target_type_ : str
         The kind of target that was found.
 
@@ -254,7 +255,13 @@ class SufficientEncoder(GroupEncoder):
         return inputs.layout.group_names(inputs.layout.names)
 
     def _check(self, inputs: Inputs) -> None:
-        """Refuse groups without a level, and numbers that the learner cannot compute with."""
+        """Refuse groups without a level, learners for another target, and numbers that they cannot use."""
+        if isinstance(self.cv, Iterator):
+            raise InvalidParameterError("cv", self.cv, "a list of folds, because a generator works only once")
+        continuous = _target(inputs).kind == "continuous"
+        if self.estimator is not None and (is_classifier if continuous else is_regressor)(self.estimator):
+            wanted = "a regressor for numbers" if continuous else "a classifier for classes"
+            raise InvalidParameterError("estimator", self.estimator, f"{wanted}, or another target_type")
         counts = slice(None) if inputs.weights is None else inputs.weights > 0
         for group, factor in zip(self._group_names(inputs), inputs.factors, strict=True):
             if (factor.codes[counts] < 0).all():
@@ -428,12 +435,12 @@ def _report(judgement: Judgement, chosen: str, components: Sequence[str]) -> dic
 
 def _summary(judgement: Judgement, chosen: str) -> str:
     """The choice and its reason, in words."""
-    others = {name: judgement.loss(name) for name in judgement.losses if name != DROP}
-    without = judgement.loss(DROP)
-    if not others or not without:
+    best = judgement.best()
+    if best is None or not judgement.loss(DROP):
         return "The column is dropped: there is nothing to judge an encoding by."
-    best = min(others, key=lambda name: others[name])
-    gain, error = (100 * part / without for part in judgement.gain(best))
+    gain, error = (100 * part for part in judgement.relative_gain(best))
+    if np.isinf(error):
+        return "The column is dropped: it has a single level among the rows held out."
     found = f"{gain:.1f} % (standard error {error:.1f} %)"
     words = {
         "description": "a description of its levels",
