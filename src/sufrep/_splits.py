@@ -67,12 +67,14 @@ def spread_folds(codes: Codes, n_folds: int, seed: int) -> list[tuple[Codes, Cod
     >>> import numpy as np
     >>> for train, test in spread_folds(np.array([0, 0, 1, 1, 1]), n_folds=2, seed=0):
     ...     print(train, test)
-    [1 4] [0 2 3]
-    [0 2 3] [1 4]
+    [0 4] [1 2 3]
+    [1 2 3] [0 4]
     """
     shuffled = np.random.default_rng(seed).permutation(len(codes))
+    # Levels in the order of their first shuffled row: codes depend on names, which must not matter.
+    _, first, places = np.unique(codes[shuffled], return_index=True, return_inverse=True)
     folds = np.empty(len(codes), dtype=np.intp)
-    folds[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(len(codes)) % n_folds
+    folds[shuffled[np.argsort(first[places], kind="stable")]] = np.arange(len(codes)) % n_folds
     everywhere = range(min(n_folds, len(codes)))
     return [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in everywhere]
 
