@@ -197,7 +197,8 @@ def test_losses_are_those_of_learners_fitted_outside_the_fold():
             inside = np.hstack([rows.features[train], *(columns[part][0] for part in parts)])
             outside = np.hstack([rows.features[test], *(columns[part][1] for part in parts)])
             losses[test] = (learner.fit(inside, rows.y[train]).predict(outside) - rows.y[test]) ** 2
-            assert found.n_columns[name] == inside.shape[1] - 2
+            if number == 0:  # folds may differ in their number of states
+                assert found.n_columns[name] == inside.shape[1] - 2
         took_part = ~np.isnan(found.losses[name])
         assert took_part[: len(rows.folds[0][1])].all()
         np.testing.assert_allclose(found.losses[name][took_part], losses[order][: len(took_part)][took_part])
