@@ -393,8 +393,8 @@ def assert_exact(sample: Sample, found: GroupMoments) -> None:
         assert found.observed[g, 0] == pytest.approx(weight, rel=1e-12)
         largest = Fraction(np.abs(sample.rows[mine, 0]).max(initial=0.0))
         error = abs(Fraction(found.mean[g, 0]) - mean) if mine.any() else 0
-        # The means of chunks, and their merged mean, are each rounded to a step of the smallest numbers, and so
-        # is every product with a weight, before the sum is divided by the weight.
+        # The means of chunks, and their merged mean, are each rounded to a step of the smallest numbers, and
+        # so is every product with a weight, before the sum is divided by the weight.
         steps = 4 + Fraction(int(mine.sum())) / Fraction(weight) if mine.any() else 4
         assert error <= Fraction(1e-12) * largest + steps * SUBNORMAL
         squares, rounding = squares + spread, rounding + Fraction(weight) * (Fraction(1e-14) * largest) ** 2
