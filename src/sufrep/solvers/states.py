@@ -296,7 +296,7 @@ def _reliability(shares: Floats, units: Sequence[Codes]) -> list[float]:
     """For each tier above the levels, the part of the differences of its units that is not chance.
 
     Those of units within what contains them are compared with those within units, as in a nested analysis of
-    variance: 1 − MS_within / MS_between, or 0 if that is negative or cannot be told.
+    variance: 1 − MS_within / MS_between, or 0 if that is negative or undefined.
 
     Parameters
     ----------
