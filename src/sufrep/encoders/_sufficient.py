@@ -442,11 +442,8 @@ def _summary(judgement: Judgement, chosen: str) -> str:
     if np.isinf(error):
         return "The column is dropped: it has a single level among the rows held out."
     found = f"{gain:.1f} % (standard error {error:.1f} %)"
-    words = {
-        "description": "a description of its levels",
-        "prediction": "a prediction by level",
-        "both": "both",
-    }
+    words = {"description": "a description of its levels", "prediction": "a prediction by level"}
+    words["both"] = " and ".join(words.values())
     if chosen != DROP:
         return f"The column is encoded by {words[chosen]}: the loss on rows held out is smaller by {found}."
     if gain <= 0:
