@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -21,3 +25,27 @@ def test_there_is_one_thread_inside_and_as_many_as_before_outside():
                 assert n_blas_threads() == 1
             assert blas_threads() == {2}
             assert n_blas_threads() == 2
+
+
+def test_libraries_that_are_loaded_later_are_limited_too():
+    # scipy brings a BLAS of its own.
+    program = """
+import os
+import subprocess
+import sys
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+from sufrep._threads import one_thread
+with one_thread():
+    before = len(threadpool_info())
+import scipy.linalg
+with threadpool_limits(2), one_thread():
+    libraries = threadpool_info()
+print(len(libraries) > before, {library["num_threads"] for library in libraries})
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout == "True {1}\n"

@@ -10,8 +10,8 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
-from threadpoolctl import threadpool_limits
 
+from sufrep._threads import one_thread
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def single_threaded_without_warnings(ignored: type[Warning]) -> Iterator[None]:
     Cells run in parallel, and threads that compete for cores make trees much slower. Hundreds of fits must
     not repeat the same warning.
     """
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ignored)
         yield
 

@@ -43,6 +43,9 @@ def not_loaded(monkeypatch):
     for module in ("_arguments", "_compare", "_describe", "_encode", "_paper", "_progress"):
         monkeypatch.delitem(sys.modules, f"sufrep.cli.{module}", raising=False)
         monkeypatch.delattr(cli, module, raising=False)
+    cli._command.cache_clear()
+    yield
+    cli._command.cache_clear()
 
 
 @pytest.mark.usefixtures("not_loaded")

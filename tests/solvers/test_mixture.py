@@ -168,12 +168,14 @@ def test_aligning_undoes_a_reordering() -> None:
 
 
 def naive_shares(density: np.ndarray, weights: np.ndarray, pseudo_rows: np.ndarray) -> np.ndarray:
-    """The mode of the posterior of one level's shares, by many rounds of plain EM."""
+    """The mode of the posterior of one level's shares, by rounds of plain EM until they change nothing."""
     shares = pseudo_rows / pseudo_rows.sum()
     for _ in range(20_000):
         joint = density * shares
         counts = weights @ (joint / joint.sum(axis=1, keepdims=True)) + pseudo_rows
-        shares = counts / counts.sum()
+        before, shares = shares, counts / counts.sum()
+        if np.abs(shares - before).max() < 1e-14:
+            break
     return shares
 
 

@@ -6,8 +6,9 @@ import shlex
 import sys
 import traceback
 from contextlib import suppress
+from functools import cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sufrep.errors import SufrepError, shown
 
@@ -31,7 +32,7 @@ def main() -> None:
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        make_app()()
+        _command()()
     except SystemExit as error:
         # Inside a command typer turns Ctrl-C into this code, without a message.
         if error.code == EXIT_STOPPED:
@@ -76,6 +77,13 @@ def _explanation(error: BaseException) -> str:
         f"sufrep: Unexpected error, {what}\n"
         f"Hint: this is probably a bug; please report it with the output of: {command}"
     )
+
+
+@cache
+def _command() -> Any:
+    from typer.main import get_command
+
+    return get_command(make_app())
 
 
 def make_app() -> typer.Typer:

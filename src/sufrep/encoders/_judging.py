@@ -21,11 +21,11 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
 from sufrep._frames import taken
 from sufrep._models import log_losses, make_learner
 from sufrep._splits import spread_folds
+from sufrep._threads import one_thread
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder
 from sufrep.encoders._means import MeansEncoder
@@ -462,7 +462,7 @@ def _hold_out(
     """Judge all candidates on the rows of one fold."""
     train, test = rows.folds[number]
     needed = {part: components[part] for part in dict.fromkeys(chain.from_iterable(candidates.values()))}
-    with threadpool_limits(1), without_convergence_warnings():
+    with one_thread(), without_convergence_warnings():
         columns = held_out_columns(rows, number, needed)
         weights = None if rows.inputs.weights is None else rows.inputs.weights[train]
         losses, shuffled, n_columns = {}, {}, {}

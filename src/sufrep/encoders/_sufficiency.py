@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import stats
 from sklearn.base import clone, is_regressor
-from threadpoolctl import threadpool_limits
 
 from sufrep._frames import with_missing_level
 from sufrep._models import make_learner
 from sufrep._sklearn import take_rows
 from sufrep._statistics import p_value_statement
+from sufrep._threads import one_thread
 from sufrep.encoders._classical import ContrastEncoder
 from sufrep.encoders._inputs import check_length, read_factor, read_table
 from sufrep.encoders._target import read_target, split_rows
@@ -157,7 +158,7 @@ def sufficiency_check(
     task = _Task(visible, wanted, target.kind != "continuous", factor, estimator, random_state)
     alone, added = np.zeros(table.n_rows), np.zeros(table.n_rows)
     # With few rows, threads of a learner cost more than they save.
-    with threadpool_limits(1 if table.n_rows < _FEW_ROWS else None):
+    with one_thread() if table.n_rows < _FEW_ROWS else nullcontext():
         for train, test in split_rows(cv, table.n_rows, y, random_state):
             fresh = clone(encoder)
             inside = fresh.fit_transform(take_rows(X, train), take_rows(np.asarray(y), train))

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import is_classifier, is_regressor
-from threadpoolctl import threadpool_limits
 
 from sufrep._accumulate import check_squares
 from sufrep._sklearn import HasMethods, Interval
 from sufrep._splits import spread_folds
+from sufrep._threads import one_thread
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import copy_input_names, find_levels
 from sufrep.encoders._judging import (
@@ -392,13 +392,13 @@ def _features(inputs: Inputs) -> Floats:
 def _fitted(component: GroupEncoder, encoder: SufficientEncoder, inputs: Inputs) -> GroupEncoder:
     """A component, fitted to all rows."""
     copy_input_names(encoder, component)
-    with threadpool_limits(1), without_convergence_warnings():
+    with one_thread(), without_convergence_warnings():
         component._learn(own_inputs(component, inputs))
     return component
 
 
 def _columns(component: GroupEncoder, inputs: Inputs, *, training: bool) -> list[Lookup]:
-    with threadpool_limits(1), without_convergence_warnings():
+    with one_thread(), without_convergence_warnings():
         return component._lookups(own_inputs(component, inputs), training=training)
 
 
