@@ -6,14 +6,19 @@ READY := $(VENV)/.ready
 # Threads that wait for each other would take many times as long. Compiled files are kept, or every program that a test starts
 # would compile the package again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -rs
-# Doctests, and tests of whole fits and of programs, which spend their time in other people's code. Measuring coverage nearly
-# doubles that time, and the other tests reach almost all of the same lines.
+# Doctests, and tests of whole fits, of solvers, of pages and of programs, which spend their time in other people's code or in
+# loops. Measuring coverage nearly doubles that time, and the other tests reach almost all of the same lines.
 WHOLE_FITS := src tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py \
 	$(addprefix tests/cli/test_,compare.py main.py) \
 	$(addprefix tests/compare/test_,comparison.py snippet.py) \
+	tests/frames/test_factorize.py \
+	$(addprefix tests/charts/test_,drift.py points.py rankings.py) \
 	$(addprefix tests/paper/test_,$(addsuffix .py,effects figures methods models run)) \
+	$(addprefix tests/solvers/test_,$(addsuffix .py,effects level_kernels low_rank mixed_model mixture multinomial \
+	nesting sparse_pca)) \
 	$(addprefix tests/encoders/test_,$(addsuffix .py,archive composition conformance cross_fitting \
-	every_frame_library latent_regressor latent_state new_levels persistence registry sufficiency sufficient))
+	every_frame_library judging latent_regressor latent_state lemmas level_models low_rank means new_levels \
+	persistence registry sufficiency sufficient))
 # They run next to the others: two processes without workers take less time in all than workers that report every test.
 WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 

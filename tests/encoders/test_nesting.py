@@ -138,6 +138,8 @@ def test_a_row_does_not_see_its_own_target_through_its_parent(name, seed, row):
     changed[row] += 1000.0
     encoder = nested(name)
     before, after = encoder.fit_transform(X, y)[row], encoder.fit_transform(X, changed)[row]
+    if name.startswith("hidden states"):  # all targets together decide on the order of the states
+        before, after = np.sort(before), np.sort(after)
     np.testing.assert_array_equal(before, after)
 
 
