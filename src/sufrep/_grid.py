@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from numbers import Integral
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
@@ -70,6 +72,7 @@ def run_grid(
     report: Report | None = None,
     n_cells: int = 0,
     name: Callable[[Result], str] = str,
+    stop: Callable[[], bool] | None = None,
 ) -> None:
     """Call a function once for every cell of a grid.
 
@@ -94,17 +97,40 @@ def run_grid(
         Number of cells, for the report.
     name : callable
         Takes a result, and returns its name for the report.
+    stop : callable or None
+        Returns whether no other call should be started; calls that run then are waited for. Ctrl-C is then
+        for this process alone to handle, and does not reach the workers.
     """
     check_n_jobs(n_jobs)
     if report:
         report(0, n_cells, "")
     with _workers(n_jobs, backend, scheduler):
         calls = (delayed(function)(*cell) for cell in cells)
-        results = Parallel(return_as="generator_unordered", batch_size=1)(calls)
+        if stop is None:
+            results = Parallel(return_as="generator_unordered", batch_size=1)(calls)
+        else:
+            # What is dispatched is started: a call that waits in a queue could not be stopped.
+            started = takewhile(lambda _: not stop(), calls)
+            parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+            with _without_interrupts():
+                results = parallel(started)
         for n_results, result in enumerate(results, 1):
             on_result(result)
             if report:
                 report(n_results, n_cells, name(result))
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Start processes that never get the signal of Ctrl-C; in this one it waits until the end."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def check_n_jobs(n_jobs: int | None) -> None:

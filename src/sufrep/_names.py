@@ -29,6 +29,7 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "random_intercept": ("_level_models", "RandomInterceptEncoder", {}),
     "mixed_model": ("_level_models", "MixedModelEncoder", {}),
     "local_effect": ("_level_models", "LocalEffectEncoder", {}),
+    "target_mean": ("_means", "MeansEncoder", {"covariates": [], "use_target": True}),
     "means": ("_means", "MeansEncoder", {}),
     "low_rank": ("_low_rank", "LowRankEncoder", {}),
     "sparse_low_rank": ("_low_rank", "SparseLowRankEncoder", {}),
@@ -37,12 +38,16 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sufficient": ("_sufficient", "SufficientEncoder", {}),
 }
 # Those that cannot be fitted without a target; others may use one if a parameter says so.
-TARGET_METHODS = ("fisher", "random_intercept", "mixed_model", "local_effect", "sufficient")
+TARGET_METHODS = ("fisher", "random_intercept", "mixed_model", "local_effect", "target_mean", "sufficient")
 
 # What a comparison has next to them: leaving the column out, and scikit-learn's encoder.
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
 COMPARED_METHODS = (*ENCODERS, TARGET_ENCODER, DROP)
-COMPARISON_MODELS = ("forest", "xgboost", "boosting", "linear")
+# What a comparison runs unless methods are named, the fast ones first; one_hot only where levels are few.
+QUICK_METHODS = (DROP, "target_mean", "means", ONE_HOT, "low_rank")
+USUAL_METHODS = (*QUICK_METHODS, "mixed_model", "latent_state", "sufficient")
+METHOD_LISTS = ("usual", "quick", "all")
+COMPARISON_MODELS = ("boosting", "xgboost", "forest", "linear")
 
 # What a treatment effect is averaged over: all rows, treated rows, or rows weighted by overlap.
 ESTIMANDS = ("ATE", "ATT", "ATO")

@@ -42,10 +42,12 @@ class Lines:
         Starts each line.
     period : float
         Seconds between two lines.
+    left : callable, optional
+        Returns the seconds that are left; by default they follow from the number of steps done.
     """
 
-    def __init__(self, name: str, period: float = _PERIOD) -> None:
-        self._name, self._period = name, period
+    def __init__(self, name: str, period: float = _PERIOD, left: Callable[[], float] | None = None) -> None:
+        self._name, self._period, self._left = name, period, left
         self._start = self._last = monotonic()
 
     def __call__(self, done: int, total: int, note: str) -> None:
@@ -56,16 +58,18 @@ class Lines:
             print_end(self._name, now - self._start)
         elif now - self._last >= self._period:
             self._last = now
-            left = max(1.0, (now - self._start) / done * (total - done))
-            line = f"{self._name}: {done} of {total}, about {_in_words(left)} left  {note}"
+            left = self._left() if self._left else (now - self._start) / done * (total - done)
+            left = max(1.0, left)
+            line = f"{self._name}: {done} of {total}, about {time_in_words(left)} left  {note}"
             print(line.rstrip(), file=sys.stderr)
 
 
 def print_end(name: str, seconds: float) -> None:
     """Print that a job is done, if it took long."""
     if seconds > _LONG:
-        print(f"{name}: done in {_in_words(seconds)}", file=sys.stderr)
+        print(f"{name}: done in {time_in_words(seconds)}", file=sys.stderr)
 
 
-def _in_words(seconds: float) -> str:
+def time_in_words(seconds: float) -> str:
+    """Return a time as people say it, in whole seconds or minutes."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -98,6 +98,19 @@ def paired_p_values(
     return plain, corrected
 
 
+def corrected_error(differences: Floats, effective_n_folds: float) -> float:
+    """Return the standard error of a mean difference that belongs to the corrected test.
+
+    Parameters
+    ----------
+    differences : ndarray, shape (n_splits,)
+        Two or more.
+    effective_n_folds : float
+    """
+    factor = _corrected_factor(len(differences), effective_n_folds)
+    return float(np.sqrt(factor * differences.var(ddof=1)))
+
+
 def corrected_interval(
     differences: Floats, effective_n_folds: float, rounding: float = 0.0, level: float = 0.95
 ) -> tuple[float, float]:
@@ -118,9 +131,9 @@ def corrected_interval(
     """
     if why_no_test(differences, rounding):
         return math.nan, math.nan
-    n_splits = len(differences)
-    error = np.sqrt(_corrected_factor(n_splits, effective_n_folds) * differences.var(ddof=1))
-    half = stats.t.ppf((1 + level) / 2, n_splits - 1) * error
+    half = stats.t.ppf((1 + level) / 2, len(differences) - 1) * corrected_error(
+        differences, effective_n_folds
+    )
     return float(differences.mean() - half), float(differences.mean() + half)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields
@@ -13,25 +14,27 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
-from sufrep._compare._data import make_splits, read_data
+from sufrep._compare._data import make_splits, read_data, sampled
 from sufrep._compare._page import comparison_page, ranking_chart
-from sufrep._compare._results import Summary, choose_baseline, find_ties, make_verdict, summarise
+from sufrep._compare._results import Choice, Summary, choose, choose_baseline, make_verdict, summarise
 from sufrep._compare._run import (
     ComparisonPlan,
     FoldScore,
     check_methods,
     check_scorer,
+    choose_methods,
     judged_by,
     make_method,
     make_scoring,
     make_steps,
-    run_comparison,
+    scores_by_method,
 )
+from sufrep._compare._running import Deadline, Listener, Watcher, run_comparison
+from sufrep._compare._suspicions import suspicions
 from sufrep._frames import frame_from_columns
 from sufrep._grid import check_n_jobs
 from sufrep._models import make_models
 from sufrep._names import COMPARED_METHODS, MAX_SEED
-from sufrep._progress import make_report
 from sufrep._report import write_page
 from sufrep.encoders import METHODS, SufficientEncoder
 from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError, check_name
@@ -41,13 +44,14 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
+    from sufrep._compare._data import ComparisonData
     from sufrep._progress import Report
     from sufrep.encoders import GroupEncoder
     from sufrep.encoders._inputs import Column, Group
 
 
 class Best(NamedTuple):
-    """The method and the model with the best mean score."""
+    """The recommended method and its model."""
 
     method: str
     model: str
@@ -68,9 +72,11 @@ class Comparison:
     summaries : list of Summary
         Every method with every model over all splits, best first, failures last.
     baseline : str
-        The method that improvements are relative to: "one_hot", or "drop" if one-hot columns failed.
+        The method that improvements are relative to: "one_hot", or "drop" if that was not run or failed.
     notes : tuple of str
         What a reader of the results should know about the data and the run.
+    all_data : ComparisonData
+        All rows, of which ``plan.data`` may be a sample.
     """
 
     plan: ComparisonPlan
@@ -78,6 +84,7 @@ class Comparison:
     summaries: list[Summary]
     baseline: str
     notes: tuple[str, ...]
+    all_data: ComparisonData
     _fitted: dict[tuple[str, str], Pipeline] = field(default_factory=dict)
 
     @property
@@ -87,28 +94,38 @@ class Comparison:
 
     @property
     def best(self) -> Best:
-        """The method and the model with the best mean score."""
-        first = self.summaries[0]
-        if first.failed:
-            raise ComparisonError(str(first.failure))
-        return Best(first.method, first.model)
+        """The recommended method and its model.
+
+        Of the methods that predict as well as the one with the best mean score, within 1 % or one standard
+        error, it is the one that adds the fewest columns: "drop" unless some encoding is better than that.
+        """
+        choice = self._choice()
+        if choice is None:
+            raise ComparisonError(str(self.summaries[0].failure))
+        return Best(choice.best.method, choice.best.model)
 
     @property
     def verdict(self) -> tuple[str, ...]:
         """The result in words; the first paragraph is the headline."""
-        summaries, plan = self.summaries, self.plan
-        first = summaries[0]
-        tied: list[str] = []
-        if not first.failed:
-            best = (first.model, first.method)
-            tied = find_ties(self.fold_scores, plan.scoring, best, plan.effective_n_folds)
+        data = self.plan.data
         return make_verdict(
-            summaries,
-            plan.scoring,
+            self.summaries,
+            self._choice(),
+            self.plan.scoring,
             baseline=self.baseline,
-            group=plan.data.group_name,
-            target=plan.data.target_name,
-            tied=tied,
+            group=data.group_name,
+            target=data.target_name,
+            is_identifier=data.is_identifier,
+        )
+
+    def _choice(self) -> Choice | None:
+        plan = self.plan
+        return choose(
+            self.summaries,
+            self.fold_scores,
+            plan.scoring,
+            plan.effective_n_folds,
+            is_identifier=plan.data.is_identifier,
         )
 
     def table(self, *, library: str | None = None) -> Any:
@@ -158,7 +175,7 @@ class Comparison:
             "n_folds": self.n_folds,
             "n_splits": len(self.plan.splits),
             "random_state": self.plan.seed,
-            "best": None if self.summaries[0].failed else self.best._asdict(),
+            "best": None if self._choice() is None else self.best._asdict(),
             "verdict": list(self.verdict),
             "results": [_plain(asdict(item)) for item in self.summaries],
             "fold_scores": [_plain(asdict(item)) for item in self.fold_scores],
@@ -204,7 +221,7 @@ class Comparison:
         if (method, model) not in self._fitted:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                data = self.plan.data
+                data = self.all_data
                 self._fitted[method, model] = self.pipeline(method, model).fit(data.X, data.y)
         return self._fitted[method, model]
 
@@ -219,22 +236,25 @@ def compare(
     y: Any,
     *,
     group: Group | list[Group] | None = None,
-    methods: str | Sequence[str] | None = None,
-    models: str | Any | Sequence[Any] | Mapping[str, Any] = ("forest", "xgboost"),
-    cv: Any = 4,
+    methods: str | Sequence[str] = "usual",
+    models: str | Any | Sequence[Any] | Mapping[str, Any] = "boosting",
+    cv: Any = 5,
     n_repeats: int = 1,
-    folds: str = "stratified",
+    folds: str = "spread",
     time: Column | None = None,
     task: str = "auto",
     scoring: str | Callable[..., float] | None = None,
     n_jobs: int | None = None,
+    max_rows: int | None = 100_000,
+    budget: float | str | None = None,
     random_state: int = 0,
     progress: bool | Report = False,
 ) -> Comparison:
     """Compare encodings of a column on your own data, by cross-validation.
 
-    Every method is fitted to the training rows of every split. A method that fails is reported as failed and
-    does not stop the others.
+    Every method is fitted to the training rows of every split, the fast ones first. A method that fails is
+    reported as failed and does not stop the others. Every row is predicted once; rows of levels that the
+    training rows of their fold do not have are predicted as rows of new levels.
 
     Parameters
     ----------
@@ -244,19 +264,21 @@ def compare(
     y : array-like, shape (n,)
     group : str, int, tuple, or list of these
         The column to encode; None takes the only text column.
-    methods : str, sequence of str, or None
-        Names of encoders, "target_encoder" (scikit-learn's) or "drop" (leave the column out). None is all of
-        them. "one_hot" is always added, because it is the baseline of all improvements.
+    methods : str or sequence of str, default="usual"
+        Names of encoders, "target_encoder" (scikit-learn's), or "drop" (leave the column out), which is
+        always compared. "usual" is eight methods, with "one_hot" only up to 100 levels; "quick" are the
+        fast ones of these; "all" is every method.
     models : str, estimator, a sequence of these, or mapping of str to any of these
-        "forest", "xgboost", "boosting" (scikit-learn's), "linear", or your own estimator. A model that is
-        not installed is left out with a note.
-    cv : int, splitter or iterable of (train, test), default=4
+        "boosting" (scikit-learn's, which stops early), "xgboost", "forest", "linear", or your own estimator.
+        A model that is not installed is left out with a note.
+    cv : int, splitter or iterable of (train, test), default=5
         Number of folds, or anything scikit-learn accepts. Improvements are tested from three folds on.
     n_repeats : int, default=1
         Number of repetitions with different folds, if ``cv`` is a number.
-    folds : {"stratified", "grouped"}, default="stratified"
-        "stratified" spreads each level over all folds, as in the paper; "grouped" tests on levels that
-        training has not seen.
+    folds : {"spread", "grouped", "paper"}, default="spread"
+        "spread" distributes the rows of each level over the folds as equally as possible, and tests every
+        row once. "grouped" tests on levels that training has not seen. "paper" never tests rows of levels
+        with fewer rows than folds, as in the paper.
     time : str or int, default=None
         The column of X that says when each row happened: numbers, dates, or ISO text. The first rows only
         train; the others are cut by time into ``cv`` blocks, ties together, and each block is predicted from
@@ -265,9 +287,15 @@ def compare(
         "auto" treats text, booleans, two distinct values and up to 20 distinct integers as classes.
     scoring : str, callable or None
         Name of a scorer of scikit-learn, or a function of (estimator, X, y) where larger is better. None is
-        the mean squared error, or the log loss for classes.
+        the root mean squared error, or the log loss for classes.
     n_jobs : int or None
         Number of parallel jobs; −1 is one for each core.
+    max_rows : int or None, default=100_000
+        Larger tables are compared on a random sample of whole levels with about so many rows; None takes
+        all rows. `fit_best` always uses all rows.
+    budget : float, str or None, default=None
+        Seconds, or a time such as "90s", "2m" or "1h", after which nothing more is started. Methods that
+        were not finished are left out with a note.
     random_state : int, default=0
         Seed of folds, encoders and models.
     progress : bool or callable, default=False
@@ -287,24 +315,101 @@ def compare(
     >>> found = compare(X, sample.y, group="group", methods=["means", "latent_state"], models="linear")
     >>> found.best
     Best(method='latent_state', model='linear')
-    >>> found.verdict[0]
-    'Encode group with LatentStateEncoder (latent_state): with linear, it predicts y best.'
+    >>> found.verdict[0].partition(":")[0]
+    'Encode group with LatentStateEncoder (latent_state)'
     """
+    return watched_comparison(
+        X,
+        y,
+        Listener(progress),
+        group=group,
+        methods=methods,
+        models=models,
+        cv=cv,
+        n_repeats=n_repeats,
+        folds=folds,
+        time=time,
+        task=task,
+        scoring=scoring,
+        n_jobs=n_jobs,
+        max_rows=max_rows,
+        budget=budget,
+        random_state=random_state,
+    )
+
+
+def watched_comparison(
+    X: Any,
+    y: Any,
+    watcher: Watcher,
+    *,
+    group: Group | list[Group] | None,
+    methods: str | Sequence[str] = "usual",
+    models: str | Any | Sequence[Any] | Mapping[str, Any] = "boosting",
+    cv: Any = 5,
+    n_repeats: int = 1,
+    folds: str = "spread",
+    time: Column | None = None,
+    task: str = "auto",
+    scoring: str | Callable[..., float] | None = None,
+    n_jobs: int | None = None,
+    max_rows: int | None = 100_000,
+    budget: float | str | None = None,
+    random_state: int = 0,
+) -> Comparison:
+    """Do what `compare` does, with a watcher that sees the results so far and may stop it."""
     _check_whole("random_state", random_state, 0, MAX_SEED)
     _check_whole("n_repeats", n_repeats, 1)
+    if max_rows is not None:
+        _check_whole("max_rows", max_rows, 10)
     check_n_jobs(n_jobs)
-    chosen = check_methods(methods)
-    data = read_data(X, y, group, task, time)
+    check_methods(methods)
+    deadline = Deadline(None if budget is None else read_seconds(budget))
+    all_data = read_data(X, y, group, task, time)
+    data, sample_notes = sampled(all_data, max_rows, random_state)
     built, model_notes = make_models(models, classes=data.task != "regression", seed=random_state)
     splits, fold_notes = make_splits(data, cv=cv, n_repeats=n_repeats, folds=folds, seed=random_state)
     measure = make_scoring(scoring, data.task)
     if isinstance(scoring, str):
         check_scorer(scoring, data.y, data.task)
+    chosen = choose_methods(methods, len(data.levels))
     plan = ComparisonPlan(data, chosen, built, splits, measure, random_state)
-    scores = run_comparison(plan, n_jobs, make_report(progress, "compare"))
-    baseline = choose_baseline(scores)
-    summaries = summarise(scores, plan.scoring, baseline, plan.effective_n_folds)
-    return Comparison(plan, scores, summaries, baseline, (*data.notes, *model_notes, *fold_notes))
+    scores = run_comparison(plan, n_jobs, watcher, deadline)
+    finished, unfinished_notes = _finished(scores, plan)
+    baseline = choose_baseline(finished)
+    summaries = summarise(finished, plan.scoring, baseline, plan.effective_n_folds)
+    notes = (*unfinished_notes, *sample_notes, *data.notes, *model_notes, *fold_notes)
+    notes += tuple(suspicions(data, summaries, plan.scoring))
+    return Comparison(plan, finished, summaries, baseline, notes, all_data)
+
+
+def _finished(scores: Sequence[FoldScore], plan: ComparisonPlan) -> tuple[list[FoldScore], list[str]]:
+    """Return the scores of methods that were done in all splits, and a note on the others."""
+    done = {method for (_, method), items in scores_by_method(scores) if len(items) == len(plan.splits)}
+    missing = [method for method in plan.methods if method not in done]
+    if not done:
+        raise ComparisonError("There was no time to finish any method.")
+    note = f"Not compared, because there was no time: {', '.join(missing)}."
+    return [item for item in scores if item.method in done], [note] if missing else []
+
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|min|sec)?")
+_SECONDS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, None: 1.0}
+
+
+def read_seconds(budget: float | str) -> float:
+    """Return a time in seconds, given as a number or as a text such as "2m".
+
+    Examples
+    --------
+    >>> read_seconds("2m"), read_seconds("1.5 h"), read_seconds(10)
+    (120.0, 5400.0, 10.0)
+    """
+    read = _TIME.fullmatch(budget.strip().lower()) if isinstance(budget, str) else None
+    seconds = float(read[1]) * _SECONDS[read[2]] if read else budget
+    if isinstance(seconds, (str, bool)) or not 0 < seconds < math.inf:
+        raise InvalidParameterError("budget", budget, "seconds, or a time such as '90s', '2m' or '1h'")
+    return float(seconds)
 
 
 def _check_whole(parameter: str, value: object, least: int, most: int | None = None) -> None:

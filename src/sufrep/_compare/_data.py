@@ -13,9 +13,11 @@ from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._frames import is_frame, with_missing_level
-from sufrep._splits import ALWAYS_TRAINING, level_folds, ordered_folds
+from sufrep._sklearn import take_rows
+from sufrep._splits import ALWAYS_TRAINING, level_folds, ordered_folds, spread_folds
 from sufrep.encoders import ToNumbers
 from sufrep.encoders._inputs import check_length, read_factor, read_table, resolve_layout
+from sufrep.encoders._judging import whole_levels
 from sufrep.encoders._target import MOST_CLASSES, kind_of
 from sufrep.encoders._times import as_date, check_varied, read_times, time_position
 from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, check_name, warn
@@ -28,9 +30,12 @@ if TYPE_CHECKING:
     from sufrep._frames import Factor, Table
     from sufrep.encoders._inputs import Column, Group, Layout
 
+# A level with fewer training rows is rare.
+RARE = 10
+LEVEL_KINDS = ("common", "rare", "new")
 # Tasks, and the target types of the encoders that they correspond to.
 TASKS = {"regression": "continuous", "binary": "binary", "multiclass": "multiclass"}
-FOLDS = ("stratified", "grouped")
+FOLDS = ("spread", "grouped", "paper")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +126,16 @@ class ComparisonData:
             data = replace(data, group=_move(self.group, self.moved), columns=columns)
         return data
 
+    @property
+    def is_identifier(self) -> bool:
+        """Whether every row has a level of its own, so that no level can occur in training and test rows."""
+        return len(self.levels) == len(self.codes)
+
+    def level_kinds(self, split: Split) -> Codes:
+        """Return the position in `LEVEL_KINDS` of the level of each test row, by its training rows."""
+        n_train = np.bincount(self.codes[split.train], minlength=len(self.levels))[self.codes[split.test]]
+        return np.where(n_train == 0, 2, np.where(n_train < RARE, 1, 0))
+
     def level_names(self) -> list[str]:
         """Return the levels as text."""
         return [level_label(level) for level in self.levels.tolist()]
@@ -183,6 +198,29 @@ def read_data(
         notes=tuple(notes),
         time=when and _after_to_numbers(when, to_numbers, named=named),
     )
+
+
+def sampled(data: ComparisonData, max_rows: int | None, seed: int) -> tuple[ComparisonData, list[str]]:
+    """Return the data, or the rows of some levels if there are too many rows, and a note on that."""
+    n_rows = len(data.y)
+    if max_rows is None or n_rows <= max_rows:
+        return data, []
+    rows = whole_levels(data.codes, max_rows, seed)
+    present, codes = np.unique(data.codes[rows], return_inverse=True)
+    time = None if data.time is None else replace(data.time, values=data.time.values[rows])
+    note = (
+        f"Compared on {len(rows):,} of {n_rows:,} rows, all rows of {len(present):,} of "
+        f"{len(data.levels):,} levels drawn at random; max_rows=None takes all rows."
+    )
+    sample = replace(
+        data,
+        X=take_rows(data.X, rows),
+        y=data.y[rows],
+        codes=codes,
+        levels=data.levels[present],
+        time=time,
+    )
+    return sample, [note]
 
 
 # The time
@@ -402,14 +440,13 @@ def make_splits(
     splits: list[Split] = []
     notes: list[str] = []
     for repeat in range(n_repeats):
-        if folds == "grouped":
-            tested = _grouped_folds(data.codes, n_folds, seed + repeat)
+        if folds == "spread":
+            found = spread_folds(data.codes, n_folds, seed + repeat)
+        elif folds == "grouped":
+            found = _grouped_folds(data.codes, n_folds, seed + repeat)
         else:
-            tested, notes = _stratified_folds(data.codes, n_folds, seed + repeat)
-        splits += [
-            Split(repeat, fold, np.flatnonzero(tested != fold), np.flatnonzero(tested == fold))
-            for fold in range(n_folds)
-        ]
+            found, notes = _paper_folds(data.codes, n_folds, seed + repeat)
+        splits += [Split(repeat, fold, train, test) for fold, (train, test) in enumerate(found)]
     return splits, notes
 
 
@@ -462,30 +499,24 @@ def _positions(rows: Any) -> Codes:
     return np.flatnonzero(rows) if rows.dtype == bool else rows
 
 
-def _grouped_folds(codes: Codes, n_folds: int, seed: int) -> Array:
-    """Return the fold that each row is tested in; rows of one level have the same fold."""
-    tested = np.empty(len(codes), dtype=np.intp)
+def _grouped_folds(codes: Codes, n_folds: int, seed: int) -> list[tuple[Codes, Codes]]:
+    """Return folds that keep the rows of each level together."""
     splitter = GroupKFold(n_folds, shuffle=True, random_state=seed)
-    for fold, (_, test) in enumerate(splitter.split(codes[:, None], groups=codes)):
-        tested[test] = fold
-    return tested
+    return list(splitter.split(codes[:, None], groups=codes))
 
 
-def _stratified_folds(codes: Codes, n_folds: int, seed: int) -> tuple[Array, list[str]]:
-    """Return the fold that each row is tested in, so that each level is spread over all folds; and notes."""
+def _paper_folds(codes: Codes, n_folds: int, seed: int) -> tuple[list[tuple[Codes, Codes]], list[str]]:
+    """Return folds that each test every level; rows of levels that are too small for that only train."""
     tested = level_folds(codes, n_folds, seed)
-    rare = tested == ALWAYS_TRAINING
-    if 2 * rare.sum() <= len(codes):
-        note = (
-            f"{int(rare.sum()):,} rows of levels with fewer than {n_folds} rows are used for training in "
-            "every fold and never tested."
-        )
-        return tested, [note] if rare.any() else []
-    # Most levels are rare: leaving them out of the test rows would leave little to test.
-    shuffled = np.random.default_rng(seed).permutation(len(codes))
-    by_level = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    tested[by_level] = np.arange(len(codes)) % n_folds
-    return tested, [
-        f"Most rows belong to levels with fewer than {n_folds} rows; some folds test levels that training "
-        "has not seen."
+    n_untested = int((tested == ALWAYS_TRAINING).sum())
+    if n_untested == len(codes):
+        expected = f"'spread', because no level has {n_folds} rows, one for each fold"
+        raise InvalidParameterError("folds", "paper", expected)
+    note = (
+        f"{n_untested:,} rows of levels with fewer than {n_folds} rows are used for training in every fold "
+        "and never tested."
+    )
+    found: list[tuple[Codes, Codes]] = [
+        (np.flatnonzero(tested != fold), np.flatnonzero(tested == fold)) for fold in range(n_folds)
     ]
+    return found, [note] if n_untested else []

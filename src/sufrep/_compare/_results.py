@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sufrep._compare._data import LEVEL_KINDS
 from sufrep._compare._run import CODINGS, scores_by_method
 from sufrep._names import DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._statistics import (
     EQUAL_GAINS,
+    corrected_error,
     corrected_interval,
     holm,
     p_value_statement,
@@ -22,13 +24,15 @@ from sufrep._statistics import (
 from sufrep.encoders import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sufrep._arrays import Floats
     from sufrep._compare._run import FoldScore, Scoring
 
 # Smaller p-values count as evidence.
 SIGNIFICANCE = 0.05
+# Scores that differ by a smaller share are as good as each other.
+MARGIN = 0.01
 _MAX_NAMED = 6
 # Nobody would choose these for having few columns.
 _NEVER_SUGGESTED = frozenset({*CODINGS, "permutation", "multi_permutation"})
@@ -64,6 +68,15 @@ class Summary:
     no_test : str or None
         Why the improvement was not tested: there are fewer than three splits, or the gains are equal in all
         of them.
+    also : float
+        Mean of the second measure of the scoring, if it has one.
+    common, rare, new : float
+        Score of the test rows whose level has many, few or no training rows; NaN without such rows.
+    n_common, n_rare, n_new : int
+        Number of such rows in all splits.
+    over_drop, low_over_drop, high_over_drop, p_over_drop : float
+        Improvement over leaving the column out, with its interval and its p-value, corrected and adjusted
+        like the others.
     """
 
     model: str
@@ -81,6 +94,17 @@ class Summary:
     n_splits: int
     failure: str | None
     no_test: str | None = None
+    also: float = math.nan
+    common: float = math.nan
+    rare: float = math.nan
+    new: float = math.nan
+    n_common: int = 0
+    n_rare: int = 0
+    n_new: int = 0
+    over_drop: float = math.nan
+    low_over_drop: float = math.nan
+    high_over_drop: float = math.nan
+    p_over_drop: float = math.nan
 
     @property
     def failed(self) -> bool:
@@ -105,6 +129,7 @@ def summarise(
     found: list[Summary] = []
     for model in dict.fromkeys(item.model for item in scores):
         of_baseline = values.get((model, baseline), np.empty(0))
+        without = values.get((model, DROP), np.empty(0))
         of_model = [
             _summary(
                 items, values[key], of_baseline, scoring, effective_n_folds, is_baseline=key[1] == baseline
@@ -112,8 +137,27 @@ def summarise(
             for key, items in scores_by_method(scores)
             if key[0] == model
         ]
+        over_drop = [
+            _gain(without, values[model, item.method], scoring, effective_n_folds)
+            if item.method != DROP
+            else _NO_GAIN
+            for item in of_model
+        ]
         adjusted = holm([item.p_corrected for item in of_model])
-        found += [replace(item, p_adjusted=p) for item, p in zip(of_model, adjusted, strict=True)]
+        adjusted_over_drop = holm([gain.p_corrected for gain in over_drop])
+        found += [
+            replace(
+                item,
+                p_adjusted=p,
+                over_drop=gain.improvement,
+                low_over_drop=gain.low,
+                high_over_drop=gain.high,
+                p_over_drop=p_over_drop,
+            )
+            for item, p, gain, p_over_drop in zip(
+                of_model, adjusted, over_drop, adjusted_over_drop, strict=True
+            )
+        ]
     sign = 1 if scoring.is_loss else -1
     return sorted(found, key=lambda item: (item.failed, 0.0 if item.failed else sign * item.score))
 
@@ -132,31 +176,38 @@ def fold_improvements(
     }
 
 
-def find_ties(
-    scores: Sequence[FoldScore], scoring: Scoring, best: tuple[str, str], effective_n_folds: float
-) -> list[str]:
-    """Return the methods that cannot be distinguished from the best (model, method) with the same model.
-
-    The corrected test must not be significant, or there is no test. With few splits that also holds for
-    methods far behind, so the best must also not be ahead in at least one split.
-    """
-    values = {key: _values(items) for key, items in scores_by_method(scores)}
-    found = []
-    for (model, method), of_method in values.items():
-        if model != best[0] or method == best[1] or not len(of_method):
-            continue
-        gains, rounding = scoring.gains(of_method, values[best]), rounding_error(of_method, values[best])
-        significant = paired_p_values(gains, effective_n_folds, rounding)[1] < SIGNIFICANCE
-        if not significant and gains.min() <= rounding:
-            found.append(method)
-    return found
-
-
 def _values(items: Sequence[FoldScore]) -> Floats:
     """Return the scores of all splits; none if any of them failed."""
     if any(item.failure for item in items):
         return np.empty(0)
     return np.array([item.score for item in items])
+
+
+@dataclass(frozen=True, slots=True)
+class _Gain:
+    """By how much one method is better than another, over the splits."""
+
+    improvement: float
+    low: float
+    high: float
+    p_plain: float
+    p_corrected: float
+    no_test: str | None
+
+
+_NO_GAIN = _Gain(math.nan, math.nan, math.nan, math.nan, math.nan, None)
+
+
+def _gain(reference: Floats, values: Floats, scoring: Scoring, effective_n_folds: float) -> _Gain:
+    if not len(values) or len(values) != len(reference):
+        return _NO_GAIN
+    # Nothing can be relative to a reference without any loss.
+    gains, unit = scoring.gains(reference, values), scoring.unit(reference) or math.nan
+    rounding = rounding_error(reference, values)
+    low, high = corrected_interval(gains, effective_n_folds, rounding)
+    p_plain, p_corrected = paired_p_values(gains, effective_n_folds, rounding)
+    improvement = float(gains.mean()) / unit
+    return _Gain(improvement, low / unit, high / unit, p_plain, p_corrected, why_no_test(gains, rounding))
 
 
 def _summary(
@@ -168,37 +219,40 @@ def _summary(
     *,
     is_baseline: bool,
 ) -> Summary:
-    unknown = (math.nan, math.nan, math.nan, math.nan, math.nan)
-    compared, no_test = unknown, None
-    if is_baseline and len(values):
-        compared = (0.0, *unknown[1:])
-    elif len(values) and len(values) == len(of_baseline):
-        gains, unit = scoring.gains(of_baseline, values), scoring.unit(of_baseline)
-        # Nothing can be relative to a baseline without any loss.
-        unit = unit or math.nan
-        rounding = rounding_error(of_baseline, values)
-        no_test = why_no_test(gains, rounding)
-        low, high = corrected_interval(gains, effective_n_folds, rounding)
-        compared = (
-            float(gains.mean()) / unit,
-            low / unit,
-            high / unit,
-            *paired_p_values(gains, effective_n_folds, rounding),
-        )
+    gain = _NO_GAIN
+    if not is_baseline:
+        gain = _gain(of_baseline, values, scoring, effective_n_folds)
+    elif len(values):
+        gain = replace(_NO_GAIN, improvement=0.0)
     done = [item for item in items if not item.failure]
+    parts: dict[str, Any] = {f"n_{kind}": sum(getattr(i, f"n_{kind}") for i in done) for kind in LEVEL_KINDS}
+    parts |= {kind: _mean_of_part(done, kind) for kind in LEVEL_KINDS}
     return Summary(
-        items[0].model,
-        items[0].method,
-        float(values.mean()) if len(values) else math.nan,
-        *compared,
-        math.nan,
-        float(np.median([item.fit_seconds for item in done])) if done else math.nan,
-        float(np.median([item.predict_seconds for item in done])) if done else math.nan,
-        max((item.n_columns for item in done), default=0),
-        len(done),
-        _failure(items),
-        no_test,
+        model=items[0].model,
+        method=items[0].method,
+        score=float(values.mean()) if len(values) else math.nan,
+        improvement=gain.improvement,
+        low=gain.low,
+        high=gain.high,
+        p_plain=gain.p_plain,
+        p_corrected=gain.p_corrected,
+        p_adjusted=math.nan,
+        fit_seconds=float(np.median([item.fit_seconds for item in done])) if done else math.nan,
+        predict_seconds=float(np.median([item.predict_seconds for item in done])) if done else math.nan,
+        n_columns=max((item.n_columns for item in done), default=0),
+        n_splits=len(done),
+        failure=_failure(items),
+        no_test=gain.no_test,
+        also=float(np.mean([item.also for item in done])) if done else math.nan,
+        **parts,
     )
+
+
+def _mean_of_part(done: Sequence[FoldScore], kind: str) -> float:
+    """Return the mean score of the rows of some levels, splits weighted by the number of such rows."""
+    known = [item for item in done if math.isfinite(getattr(item, kind))]
+    weights = [getattr(item, f"n_{kind}") for item in known]
+    return float(np.average([getattr(item, kind) for item in known], weights=weights)) if known else math.nan
 
 
 def _failure(items: Sequence[FoldScore]) -> str | None:
@@ -208,17 +262,91 @@ def _failure(items: Sequence[FoldScore]) -> str | None:
     return f"in {len(reasons)} of {len(items)} splits: {reasons[0]}"
 
 
+# The choice
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is recommended, and what it was chosen among.
+
+    Attributes
+    ----------
+    best : Summary
+        The recommended method with its model.
+    top : Summary
+        The one with the best mean score.
+    as_good : list of Summary
+        Those that predict as well as the top with the same model, itself included, the best first.
+    helps : bool
+        Whether some encoding is better than leaving the column out.
+    """
+
+    best: Summary
+    top: Summary
+    as_good: list[Summary]
+    helps: bool
+
+
+def choose(
+    summaries: Sequence[Summary],
+    scores: Sequence[FoldScore],
+    scoring: Scoring,
+    effective_n_folds: float,
+    *,
+    is_identifier: bool = False,
+) -> Choice | None:
+    """Recommend a method: of those that predict as well as the top, the one with the fewest columns.
+
+    A method is as good if its mean score is within `MARGIN` of the top's, or within one standard error of
+    the difference, corrected like the tests. The column is left out unless some encoding is better than
+    that: significantly, or by more than the margin where there is no test. If every row has a level of its
+    own (``is_identifier``), none can be.
+
+    Returns
+    -------
+    Choice or None
+        None if every method failed.
+    """
+    done = [item for item in summaries if not item.failed]
+    if not done:
+        return None
+    top = done[0]
+    values = {key: _values(items) for key, items in scores_by_method(scores)}
+    best_values = values[top.model, top.method]
+    as_good = []
+    for item in done:
+        if item.model != top.model:
+            continue
+        gaps = scoring.gains(values[item.model, item.method], best_values)
+        error = corrected_error(gaps, effective_n_folds) if why_no_test(gaps) is None else 0.0
+        if gaps.mean() <= max(MARGIN * abs(top.score), error):
+            as_good.append(item)
+    without = next((item for item in done if (item.model, item.method) == (top.model, DROP)), None)
+    helps = not is_identifier and any(
+        item.p_over_drop < SIGNIFICANCE and item.over_drop > 0
+        if math.isfinite(item.p_over_drop)
+        else item.over_drop > (MARGIN if scoring.is_loss else MARGIN * abs(top.score))
+        for item in done
+        if item.model == top.model
+    )
+    if without is not None and not helps:
+        return Choice(without, top, as_good, helps=False)
+    usual = [item for item in as_good if item is top or item.method not in _NEVER_SUGGESTED]
+    return Choice(min(usual, key=lambda item: item.n_columns), top, as_good, helps)
+
+
 # The verdict
 
 
 def make_verdict(
     summaries: Sequence[Summary],
+    choice: Choice | None,
     scoring: Scoring,
     *,
     baseline: str,
     group: str,
     target: str,
-    tied: Sequence[str],
+    is_identifier: bool = False,
 ) -> tuple[str, ...]:
     """Say in words what was found.
 
@@ -226,81 +354,181 @@ def make_verdict(
     ----------
     summaries : sequence of Summary
         The best first.
+    choice : Choice or None
+        As `choose` returns it.
     scoring : Scoring
     baseline : str
     group, target : str
         Names of the columns.
-    tied : sequence of str
-        Methods that the splits cannot distinguish from the best, with the same model.
+    is_identifier : bool, default=False
+        Whether every row has a level of its own.
 
     Returns
     -------
     tuple of str
         Paragraphs; the first is the headline.
     """
-    best = summaries[0]
-    if best.failed:
-        return ("Every method failed on these data.", f"First reason: {best.failure}")
-    same = [item for item in summaries if (item.model, item.method) == (best.model, baseline)]
-    base = next((item for item in same if not item.failed), None)
-    paragraphs = [_headline(best, group, target)]
-    if base is not None:
-        paragraphs.append(_improvement(best, base, scoring))
-        if best.method != baseline:
-            paragraphs.append(_evidence(best, summaries))
-    paragraphs.append(_ties(best, summaries, scoring, tied))
+    if choice is None:
+        return ("Every method failed on these data.", f"First reason: {summaries[0].failure}")
+    best = choice.best
+    of_model = {item.method: item for item in summaries if item.model == best.model and not item.failed}
+    # What the best is compared with: the baseline, or dropping the column if it is the baseline itself.
+    reference = of_model.get(baseline if best.method != baseline else DROP)
+    gain = _reported_gain(best, of_drop=best.method == baseline)
+    if best.method == DROP:
+        paragraphs = _leave_out(choice, of_model, scoring, group, target, is_identifier=is_identifier)
+    else:
+        headline = f"Encode {group} with {described(best.method)}"
+        found = _scores(best, reference, gain, scoring, target)
+        paragraphs = [f"{headline}: {found}." if reference else f"{headline}. It has {found}."]
+        without = of_model.get(DROP)
+        if without is not None and reference is not None and reference.method != DROP:
+            value = score_text(without.score, scoring)
+            paragraphs.append(f"Without {group}, the {scoring.name} is {value}.")
+        if reference is not None:
+            n_compared = sum(item.model == best.model and not item.failed for item in summaries) - 1
+            paragraphs.append(_evidence(gain, n_compared))
+        paragraphs.append(_ties(choice, scoring))
+    paragraphs.append(_by_level_kind(best, scoring))
     return tuple(text for text in paragraphs if text)
 
 
-def _headline(best: Summary, group: str, target: str) -> str:
-    if best.method == DROP:
-        return f"Drop {group}: {best.model} predicts {target} best without it."
-    encoder = "TargetEncoder" if best.method == TARGET_ENCODER else METHODS[best.method][0].__name__
-    return f"Encode {group} with {encoder} ({best.method}): with {best.model}, it predicts {target} best."
+def described(method: str) -> str:
+    """Return what a method is called in a sentence."""
+    if method == ONE_HOT:
+        return "one-hot columns"
+    if method == DROP:
+        return "the column left out"
+    if method == TARGET_ENCODER:
+        return "scikit-learn's TargetEncoder"
+    name = METHODS[method][0].__name__
+    return name if method == "sufficient" else f"{name} ({method})"
 
 
-def _improvement(best: Summary, base: Summary, scoring: Scoring) -> str:
-    score = f"{'The' if best.method == DROP else 'Its'} {scoring.name} is {best.score:.4g}"
-    if best.method == base.method:
-        return f"{score}; no other method beats {base.method}."
-    text = f"{score}, compared with {base.score:.4g} for {base.method}"
-    if not math.isfinite(best.improvement):
-        return f"{text}."
-    text += f": {scoring.improvement_text(best.improvement, sign=False)} better"
-    if math.isfinite(best.low):
-        low, high = (scoring.improvement_text(value) for value in (best.low, best.high))
+def score_text(value: float, scoring: Scoring) -> str:
+    """Format a score; large numbers in the units of the target have no decimals.
+
+    Examples
+    --------
+    >>> from sufrep._compare._run import make_scoring
+    >>> score_text(61_283.4, make_scoring(None, "regression"))
+    '61,300'
+    >>> score_text(0.51234, make_scoring("r2", "regression"))
+    '0.5123'
+    """
+    if not scoring.in_units or abs(value) < 1000:
+        return f"{value:.4g}"
+    rounded = round(value, 2 - math.floor(math.log10(abs(value))))
+    return f"{rounded:,.0f}"
+
+
+def _reported_gain(best: Summary, *, of_drop: bool) -> _Gain:
+    """Return the improvement that the verdict speaks of, with the adjusted p-value."""
+    if of_drop:
+        numbers = (best.over_drop, best.low_over_drop, best.high_over_drop, math.nan, best.p_over_drop)
+    else:
+        numbers = (best.improvement, best.low, best.high, best.p_plain, best.p_adjusted)
+    return _Gain(*numbers, best.no_test)
+
+
+def _scores(best: Summary, reference: Summary | None, gain: _Gain, scoring: Scoring, target: str) -> str:
+    """Say what the best achieves, and what the reference does."""
+    unit = f" in {target}" if scoring.in_units else ""
+    text = f"{scoring.name}{unit} {score_text(best.score, scoring)}"
+    if reference is None:
+        return text
+    instead = "without it" if reference.method == DROP else f"with {described(reference.method)}"
+    text += f" instead of {score_text(reference.score, scoring)} {instead}"
+    if math.isfinite(gain.improvement):
+        text += f", {_change(gain.improvement, scoring)}"
+    if math.isfinite(gain.low):
+        low, high = (scoring.improvement_text(value, sign=False) for value in (gain.low, gain.high))
         text += f" (95\u00a0% interval {low} to {high})"
-    return f"{text}."
+    if scoring.also is not None and math.isfinite(best.also):
+        text += f"; {scoring.also[0]} {best.also:.3f} instead of {reference.also:.3f}"
+    return text
 
 
-def _evidence(best: Summary, summaries: Sequence[Summary]) -> str:
-    if best.no_test:
-        hint = "more repetitions or more rows" if best.no_test == EQUAL_GAINS else "three folds or more"
-        return f"No test: {best.no_test}. Whether this is chance cannot be said; use {hint}."
-    n_compared = sum(item.model == best.model and not math.isnan(item.p_corrected) for item in summaries)
+def _change(improvement: float, scoring: Scoring) -> str:
+    word = "less" if scoring.is_loss == (improvement >= 0) else "more"
+    return f"{scoring.improvement_text(abs(improvement), sign=False)} {word}"
+
+
+def _leave_out(
+    choice: Choice,
+    of_model: Mapping[str, Summary],
+    scoring: Scoring,
+    group: str,
+    target: str,
+    *,
+    is_identifier: bool,
+) -> list[str]:
+    """Say why the column is to be left out."""
+    if is_identifier:
+        return [
+            f"Leave {group} out: every row has a level of its own, so no encoding of it can help to predict "
+            "new rows."
+        ]
+    model = choice.best.model
+    if choice.helps:
+        why = f"{model} predicts {target} as well without it, within {MARGIN:.0%} or one standard error."
+    else:
+        why = f"no encoding of it makes {model} predict {target} clearly better."
+    paragraphs = [f"Leave {group} out: {why}"]
+    others = [item for item in of_model.values() if item.method != DROP]
+    if others:
+        text = f"Without it, the {scoring.name} is {score_text(choice.best.score, scoring)}"
+        first = others[0]
+        text += f"; with the best encoding, {described(first.method)}, {score_text(first.score, scoring)}"
+        if math.isfinite(first.p_over_drop):
+            text += f" ({p_value_statement(first.p_over_drop)})"
+        paragraphs.append(f"{text}.")
+    return paragraphs
+
+
+def _evidence(gain: _Gain, n_compared: int) -> str:
+    if gain.no_test:
+        hint = "more repetitions or more rows" if gain.no_test == EQUAL_GAINS else "three folds or more"
+        return f"No test: {gain.no_test}. Whether this is chance cannot be said; use {hint}."
+    if math.isnan(gain.p_corrected):
+        return ""
     methods = "method" if n_compared == 1 else "methods"
-    p = p_value_statement(best.p_adjusted)
+    p = p_value_statement(gain.p_corrected)
     p = f"{p}, corrected for overlapping folds and for {n_compared} {methods} compared"
-    if best.p_adjusted < SIGNIFICANCE:
+    if gain.p_corrected < SIGNIFICANCE:
         return f"The difference is unlikely to be chance ({p})."
     return f"The difference may be chance ({p}); more repetitions or more rows would help to decide."
 
 
-def _ties(best: Summary, summaries: Sequence[Summary], scoring: Scoring, tied: Sequence[str]) -> str:
-    """Name the methods that do about as well, and the one of them with fewest columns."""
-    order = [item for item in summaries if item.model == best.model and item.method in tied]
-    if not order:
+def _ties(choice: Choice, scoring: Scoring) -> str:
+    """Name the methods that predict as well, and why the best was chosen among them."""
+    others = [item for item in choice.as_good if item is not choice.best]
+    if not others:
         return ""
-    shown = ", ".join(item.method for item in order[:_MAX_NAMED])
-    more = f" and {len(order) - _MAX_NAMED} more" if len(order) > _MAX_NAMED else ""
-    text = f"The folds cannot distinguish it from {shown}{more}."
-    if DROP in tied:
-        return f"{text} That includes dropping the column, so it may add nothing to the other columns."
-    usual = [item for item in order if item.method not in _NEVER_SUGGESTED]
-    smallest = min([best, *usual], key=lambda item: item.n_columns)
-    if smallest is best:
+    shown = ", ".join(item.method for item in others[:_MAX_NAMED])
+    more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
+    text = f"As good, within {MARGIN:.0%} or one standard error: {shown}{more}."
+    if choice.best is choice.top:
         return text
-    columns = "column" if smallest.n_columns == 1 else "columns"
-    # Few folds distinguish little; the score lets readers judge for themselves.
-    size = f"{smallest.n_columns} {columns}; {scoring.name} {smallest.score:.4g}"
-    return f"{text} Of these, {smallest.method} adds the fewest columns ({size})."
+    fewer = f"{_columns(choice.best)} instead of {choice.top.n_columns}"
+    score = f"{choice.top.method} has {score_text(choice.top.score, scoring)}"
+    return f"{text} {described(choice.best.method)} is the simplest of these ({fewer}; {score})."
+
+
+def _columns(item: Summary) -> str:
+    return f"{item.n_columns} column" if item.n_columns == 1 else f"{item.n_columns} columns"
+
+
+def _by_level_kind(best: Summary, scoring: Scoring) -> str:
+    """Say how well rows of common, rare and new levels are predicted."""
+    counts = {kind: getattr(best, f"n_{kind}") for kind in LEVEL_KINDS}
+    n_rows = sum(counts.values())
+    if not counts["rare"] + counts["new"]:
+        return ""
+    parts = [
+        f"{score_text(getattr(best, kind), scoring)} in rows of {kind} levels "
+        f"({100 * count / n_rows:.2g}\u00a0% of the rows)"
+        for kind, count in counts.items()
+        if count and math.isfinite(getattr(best, kind))
+    ]
+    return f"Its {scoring.name} is {'; '.join(parts)}." if parts else ""

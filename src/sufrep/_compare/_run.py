@@ -1,4 +1,4 @@
-"""Running a comparison: every method with every model in every split, scored."""
+"""One part of a comparison: a method, with every model, in one split, scored."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -19,9 +20,18 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
 
-from sufrep._grid import Failure, attempt, run_grid, single_threaded_without_warnings
+from sufrep._compare._data import LEVEL_KINDS
+from sufrep._grid import Failure, attempt, single_threaded_without_warnings
 from sufrep._models import LabelledClassifier, log_losses
-from sufrep._names import COMPARED_METHODS, DROP, ONE_HOT, TARGET_ENCODER
+from sufrep._names import (
+    COMPARED_METHODS,
+    DROP,
+    METHOD_LISTS,
+    ONE_HOT,
+    QUICK_METHODS,
+    TARGET_ENCODER,
+    USUAL_METHODS,
+)
 from sufrep._sklearn import take_rows
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, SufficientEncoder, ToNumbers, make_encoder
 from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
@@ -31,16 +41,37 @@ from sufrep.errors import InvalidParameterError, check_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from sufrep._arrays import Array, Floats
+    from sufrep._arrays import Array, Codes, Floats
     from sufrep._compare._data import ComparisonData, Split
-    from sufrep._progress import Report
     from sufrep.encoders._inputs import Inputs
 
 # Codings with a column for each level but one.
 CODINGS = tuple(name for name, (kind, _) in METHODS.items() if kind is ContrastEncoder)
 # Encodings of more cells (of 8 bytes) fail instead of filling the memory.
 MAX_CELLS = 1e8
+# One-hot columns of more levels are compared only if they are named.
+FEW_LEVELS = 100
 _INNER_FOLDS = 5
+# Splits that a worker keeps; more of them would only be read again.
+_KEPT_SPLITS = 10
+_LISTS = {"usual": USUAL_METHODS, "quick": QUICK_METHODS, "all": COMPARED_METHODS}
+# About how long a method takes, as a multiple of leaving the column out. They decide on the order, and on the
+# time left until a method has been measured; others take `_USUAL_COST`.
+_COSTS = {
+    DROP: 1.0,
+    "target_mean": 1.2,
+    "means": 1.4,
+    "low_rank": 1.5,
+    "mixed_model": 1.8,
+    "permutation": 1.2,
+    "fisher": 1.2,
+    ONE_HOT: 2.5,
+    "latent_state": 4.0,
+    "mnl": 6.0,
+    **dict.fromkeys((name for name in CODINGS if name != ONE_HOT), 5.0),
+    "sufficient": 15.0,
+}
+_USUAL_COST = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +117,7 @@ class FoldScore:
     method, model : str
     repeat, fold : int
     score : float
-        NaN if it failed.
+        Of all test rows; NaN if it failed.
     fit_seconds, predict_seconds : float
         Of encoder and model together. Reading the table and turning text and dates into numbers is not
         included: it is done once for all methods.
@@ -96,6 +127,12 @@ class FoldScore:
         Why there is no score.
     choice : str or None
         What the encoder chose and why, if it makes a choice.
+    also : float
+        The second measure of the scoring, if it has one.
+    common, rare, new : float
+        Score of the test rows whose level has many, few or no training rows; NaN without such rows.
+    n_common, n_rare, n_new : int
+        Number of such rows.
     """
 
     method: str
@@ -108,25 +145,13 @@ class FoldScore:
     n_columns: int = 0
     failure: str | None = None
     choice: str | None = None
-
-
-def run_comparison(plan: ComparisonPlan, n_jobs: int | None, report: Report | None) -> list[FoldScore]:
-    """Score everything in parallel; the scores are sorted by model, method and split."""
-    found: list[FoldScore] = []
-    run_grid(
-        score_split,
-        _cells(plan),
-        found.extend,
-        n_jobs=n_jobs,
-        report=report,
-        n_cells=len(plan.methods) * len(plan.splits),
-        name=lambda scores: scores[0].method,
-    )
-    methods, models = list(plan.methods), list(plan.models)
-    return sorted(
-        found,
-        key=lambda item: (models.index(item.model), methods.index(item.method), item.repeat, item.fold),
-    )
+    also: float = math.nan
+    common: float = math.nan
+    rare: float = math.nan
+    new: float = math.nan
+    n_common: int = 0
+    n_rare: int = 0
+    n_new: int = 0
 
 
 def scores_by_method(scores: Sequence[FoldScore]) -> Iterator[tuple[tuple[str, str], list[FoldScore]]]:
@@ -140,16 +165,31 @@ def scores_by_method(scores: Sequence[FoldScore]) -> Iterator[tuple[tuple[str, s
 # Methods
 
 
-def check_methods(methods: str | Sequence[str] | None) -> list[str]:
-    """Return the methods to compare, always with one-hot columns, the baseline."""
-    if methods is None:
-        return list(COMPARED_METHODS)
+def check_methods(methods: str | Sequence[str]) -> list[str]:
+    """Return the methods to compare as the user named them, lists of methods spelt out."""
     listed = [methods] if isinstance(methods, str) else methods
     if not isinstance(listed, Iterable) or not (listed := list(listed)):
-        raise InvalidParameterError("methods", methods, "None for all, or a list of names")
+        raise InvalidParameterError("methods", methods, "'usual', 'quick', 'all', or a list of names")
     for method in listed:
-        check_name("methods", method, COMPARED_METHODS)
-    return list(dict.fromkeys([ONE_HOT, *listed]))
+        check_name("methods", method, (*COMPARED_METHODS, *METHOD_LISTS))
+    return [name for method in listed for name in _LISTS.get(method, (method,))]
+
+
+def choose_methods(methods: str | Sequence[str], n_levels: int) -> list[str]:
+    """Return the methods to compare, the fast ones first; leaving the column out is always one of them.
+
+    One-hot columns of many levels take more time than all other usual methods, and must be named.
+    """
+    chosen = dict.fromkeys([DROP, *check_methods(methods)])
+    by_list = isinstance(methods, str) and methods in ("usual", "quick")
+    if by_list and n_levels > FEW_LEVELS:
+        del chosen[ONE_HOT]
+    return sorted(chosen, key=usual_cost)
+
+
+def usual_cost(method: str) -> float:
+    """Return about how long a method takes, as a multiple of leaving the column out."""
+    return _COSTS.get(method, _USUAL_COST)
 
 
 def make_steps(data: ComparisonData, method: str, seed: int, model: Any = None) -> list[tuple[str, Any]]:
@@ -209,6 +249,35 @@ class SplitRows:
     train_inputs: Inputs
     test_inputs: Inputs
     n_others: int  # columns that are not groups
+    kinds: Codes  # of the levels of the test rows, as `ComparisonData.level_kinds` has them
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """The rows of a split in a file, which every worker reads once; arrays stay in the file.
+
+    Attributes
+    ----------
+    path : str
+    """
+
+    path: str
+
+    @classmethod
+    def save(cls, rows: SplitRows, path: str) -> StoredRows:
+        """Write rows to a file."""
+        joblib.dump(rows, path)
+        return cls(path)
+
+    def load(self) -> SplitRows:
+        """Return the rows of the file."""
+        return _load(self.path)
+
+
+@lru_cache(maxsize=_KEPT_SPLITS)
+def _load(path: str) -> SplitRows:
+    rows: SplitRows = joblib.load(path, mmap_mode="r")
+    return rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,6 +291,7 @@ class EncodedSplit:
     n_columns: int
     fit_seconds: float
     transform_seconds: float
+    kinds: Codes
     choice: str | None = None
 
 
@@ -234,7 +304,8 @@ def read_split(data: ComparisonData, split: Split) -> SplitRows:
     y_train, y_test, numeric = data.y[split.train], data.y[split.test], data.after_to_numbers()
     time = None if numeric.time is None else numeric.time.column
     inputs = read_for_several(numeric.group, train, y_train, test, target_type=data.target_type, time=time)
-    return SplitRows(train, test, y_train, y_test, *inputs, np.shape(train)[1] - len(data.columns))
+    n_others = np.shape(train)[1] - len(data.columns)
+    return SplitRows(train, test, y_train, y_test, *inputs, n_others, data.level_kinds(split))
 
 
 def encode_split(encoder: Any, rows: SplitRows) -> EncodedSplit:
@@ -252,37 +323,50 @@ def encode_split(encoder: Any, rows: SplitRows) -> EncodedSplit:
     n_columns = np.shape(train)[1] - rows.n_others
     choice = encoder.report_["summary"] if isinstance(encoder, SufficientEncoder) else None
     seconds = middle - start, end - middle
-    return EncodedSplit(train, test, rows.y_train, rows.y_test, n_columns, *seconds, choice)
+    return EncodedSplit(train, test, rows.y_train, rows.y_test, n_columns, *seconds, rows.kinds, choice)
 
 
 def score_split(
     name: tuple[str, int, int],
-    inputs: tuple[Any, SplitRows] | Failure,
+    encoder: Any,
+    rows: SplitRows | StoredRows | Failure,
     models: Mapping[str, Any],
     scoring: Scoring,
-) -> list[FoldScore]:
+) -> tuple[list[FoldScore], float]:
     """Encode the rows of a split, once for all models unless these are judges, and score every model.
 
     Parameters
     ----------
     name : tuple of str, int and int
         Method, repetition and fold.
-    inputs : tuple of unfitted encoder and SplitRows, or Failure
+    encoder : estimator or Failure
+        Unfitted.
+    rows : SplitRows, StoredRows or Failure
     models : mapping of str to estimator
     scoring : Scoring
+
+    Returns
+    -------
+    list of FoldScore, and float
+        One score for each model, and the seconds that all of it took.
     """
     method, repeat, fold = name
+    start = perf_counter()
     # EM that stops early, levels that are new in a fold, deprecations in other packages: all are ignored.
     with single_threaded_without_warnings(Warning):
+        if isinstance(rows, StoredRows):
+            rows = rows.load()
         found: list[FoldScore] = []
         encoded: EncodedSplit | Failure | None = None
         for label, model in models.items():
-            if isinstance(inputs, Failure):
-                encoded = inputs
-            elif encoded is None or isinstance(inputs[0], SufficientEncoder):
-                encoded = attempt(partial(encode_split, judged_by(model, inputs[0]), inputs[1]))
+            if isinstance(encoder, Failure):
+                encoded = encoder
+            elif isinstance(rows, Failure):
+                encoded = rows
+            elif encoded is None or isinstance(encoder, SufficientEncoder):
+                encoded = attempt(partial(encode_split, judged_by(model, encoder), rows))
             found.append(_scored((method, label, repeat, fold), encoded, model, scoring))
-    return found
+    return found, perf_counter() - start
 
 
 def _scored(
@@ -294,21 +378,10 @@ def _scored(
     score = attempt(partial(_fit_and_score, model, encoded, scoring))
     if isinstance(score, Failure):
         return FoldScore(*cell, failure=score.reason)
-    return FoldScore(*cell, *score, choice=encoded.choice)
+    return FoldScore(*cell, choice=encoded.choice, n_columns=encoded.n_columns, **score)
 
 
-def _cells(plan: ComparisonPlan) -> Iterator[tuple[Any, ...]]:
-    """Yield the arguments of `score_split`; the rows of a split are read once for all methods."""
-    for split in plan.splits:
-        rows = attempt(partial(read_split, plan.data, split))
-        # The last methods of the registry are the slowest, and what is slow should start first.
-        for method in reversed(plan.methods):
-            encoder = attempt(partial(_make_feasible_method, plan, method))
-            failed = next((part for part in (encoder, rows) if isinstance(part, Failure)), None)
-            yield (method, split.repeat, split.fold), failed or (encoder, rows), plan.models, plan.scoring
-
-
-def _make_feasible_method(plan: ComparisonPlan, method: str) -> Any:
+def make_feasible_method(plan: ComparisonPlan, method: str) -> Any:
     """Make the encoder of a method, unless its columns would not fit into memory."""
     cells = n_cells(plan.data, method)
     if cells > MAX_CELLS:
@@ -319,8 +392,8 @@ def _make_feasible_method(plan: ComparisonPlan, method: str) -> Any:
     return make_method(plan.data.after_to_numbers(), method, plan.seed)
 
 
-def _fit_and_score(model: Any, encoded: EncodedSplit, scoring: Scoring) -> tuple[float, float, float, int]:
-    """Return the score, seconds to fit, seconds to predict, and the number of columns."""
+def _fit_and_score(model: Any, encoded: EncodedSplit, scoring: Scoring) -> dict[str, Any]:
+    """Return the scores of a `FoldScore`, and the seconds that fitting and predicting took."""
     model = clone(model)
     start = perf_counter()
     model.fit(encoded.train, encoded.y_train)
@@ -329,11 +402,34 @@ def _fit_and_score(model: Any, encoded: EncodedSplit, scoring: Scoring) -> tuple
     end = perf_counter()
     if not math.isfinite(score):
         raise ValueError(f"the {scoring.name} is {score}")
-    fit_seconds = encoded.fit_seconds + middle - start
-    return score, fit_seconds, encoded.transform_seconds + end - middle, encoded.n_columns
+    found: dict[str, Any] = {
+        "score": score,
+        "fit_seconds": encoded.fit_seconds + middle - start,
+        "predict_seconds": encoded.transform_seconds + end - middle,
+    }
+    if scoring.also is not None:
+        found["also"] = _score_or_nan(scoring.also[1], model, encoded.test, encoded.y_test)
+    for number, kind in enumerate(LEVEL_KINDS):
+        rows = np.flatnonzero(encoded.kinds == number)
+        found[f"n_{kind}"] = len(rows)
+        if len(rows) == len(encoded.kinds):
+            found[kind] = score
+        elif len(rows):
+            part = take_rows(encoded.test, rows)
+            found[kind] = _score_or_nan(scoring.measure, model, part, encoded.y_test[rows])
+    return found
+
+
+def _score_or_nan(measure: Callable[[Any, Any, Array], float], model: Any, columns: Any, y: Array) -> float:
+    """Return a score, or NaN where there is none, such as the area under the curve of a single class."""
+    score = attempt(lambda: float(measure(model, columns, y)))
+    return math.nan if isinstance(score, Failure) else score
 
 
 # Scoring
+
+
+_IN_UNITS = ("root mean squared error", "mean absolute error", "median absolute error", "max error")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -348,11 +444,17 @@ class Scoring:
         Takes a fitted model, columns and target.
     is_loss : bool
         Whether smaller is better. Improvements of losses are relative, those of scores are differences.
+    also : tuple of str and callable, or None
+        Name and measure of a score that is shown next to it, because more readers know it.
+    in_units : bool
+        Whether a score is in the units of the target.
     """
 
     name: str
     measure: Callable[[Any, Any, Array], float]
     is_loss: bool
+    also: tuple[str, Callable[[Any, Any, Array], float]] | None = None
+    in_units: bool = False
 
     def gains(self, baseline: Floats, scores: Floats) -> Floats:
         """Return by how much each score is better than its baseline."""
@@ -383,14 +485,16 @@ def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scori
     check_scoring(scoring)
     if scoring is None:
         if task == "regression":
-            return Scoring("mean squared error", _mean_squared_error, is_loss=True)
-        return Scoring("log loss", _log_loss, is_loss=True)
+            return Scoring("typical error (RMSE)", _root_mean_squared_error, is_loss=True, in_units=True)
+        also = ("AUC", get_scorer("roc_auc")) if task == "binary" else ("accuracy", get_scorer("accuracy"))
+        return Scoring("log loss", _log_loss, is_loss=True, also=also)
     if callable(scoring):
         return Scoring(getattr(scoring, "__name__", "score"), scoring, is_loss=False)
     scorer = get_scorer(scoring)
     if scoring.startswith("neg_"):
         name = scoring.removeprefix("neg_").replace("_", " ")
-        return Scoring(name, _NegatedScorer(scorer), is_loss=True)
+        in_units = name in _IN_UNITS
+        return Scoring(name, _NegatedScorer(scorer), is_loss=True, in_units=in_units)
     return Scoring(scoring.replace("_", " "), scorer, is_loss=False)
 
 
@@ -418,8 +522,8 @@ def check_scorer(name: str, y: Array, task: str) -> None:
         raise InvalidParameterError("scoring", name, expected) from error
 
 
-def _mean_squared_error(model: Any, columns: Any, y: Array) -> float:
-    return float(np.mean((np.asarray(model.predict(columns)).reshape(-1) - y) ** 2))
+def _root_mean_squared_error(model: Any, columns: Any, y: Array) -> float:
+    return float(np.sqrt(np.mean((np.asarray(model.predict(columns)).reshape(-1) - y) ** 2)))
 
 
 def _log_loss(model: Any, columns: Any, y: Array) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from math import isnan
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import COMPARED_METHODS, COMPARISON_MODELS, MAX_SEED, SCORERS
+from sufrep._names import COMPARED_METHODS, COMPARISON_MODELS, MAX_SEED, METHOD_LISTS, SCORERS
 from sufrep.cli import EXIT_FAILED
 from sufrep.cli._arguments import (
     ColumnRoles,
@@ -32,7 +31,7 @@ from sufrep.cli._arguments import (
     usage_error,
 )
 from sufrep.cli._encode import keep_reading
-from sufrep.cli._progress import progress, waiting
+from sufrep.cli._progress import running_ranking, waiting
 from sufrep.errors import import_package
 
 if TYPE_CHECKING:
@@ -54,9 +53,12 @@ class Task(StrEnum):
 # The parameters of `sufrep.compare`.
 _SPELLING = Spelling(
     {
+        "budget": "--budget",
         "cv": "--folds",
         "folds='grouped'": "--new-levels",
         "group": "--group",
+        "max_rows": "--sample",
+        "max_rows=None": "--all-rows",
         "methods": "--methods",
         "models": "--models",
         "n_jobs": "--jobs",
@@ -76,9 +78,9 @@ MethodsOption = Annotated[
     list[str],
     typer.Option(
         "--methods",
-        callback=known_names(COMPARED_METHODS),
-        help="Encoders by name, target_encoder (scikit-learn's), drop; by default all; several may follow.",
-        show_default=False,
+        callback=known_names((*COMPARED_METHODS, *METHOD_LISTS)),
+        help="usual, quick (the fast ones), all, or encoders by name, target_encoder (scikit-learn's), drop; "
+        "several may follow.",
     ),
 ]
 ModelsOption = Annotated[
@@ -115,9 +117,17 @@ def compare(
         Path | None,
         output_option("--save", "File for the best encoder, for `sufrep apply`.", show_default=False),
     ] = None,
-    methods: MethodsOption = [],
-    models: ModelsOption = ["forest", "xgboost"],
-    folds: FoldsOption = 4,
+    methods: MethodsOption = ["usual"],
+    models: ModelsOption = ["boosting"],
+    quick: Annotated[bool, typer.Option("--quick", help="Short for --methods quick.")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            help="Start nothing more after this time, such as 90s, 2m or 1h, and report what is done.",
+        ),
+    ] = None,
+    folds: FoldsOption = 5,
     repeats: Annotated[
         int, typer.Option("--repeats", min=1, help="Repetitions of the cross-validation.")
     ] = 1,
@@ -151,8 +161,12 @@ def compare(
     drop: DropOption = [],
     text: TextOption = [],
     sample: Annotated[
-        int | None, typer.Option("--sample", min=10, help="Compare on a random sample of this many rows.")
-    ] = None,
+        int,
+        typer.Option(
+            "--sample", min=10, help="Compare on the rows of some levels if there are more rows than this."
+        ),
+    ] = 100_000,
+    all_rows: Annotated[bool, typer.Option("--all-rows", help="Compare on all rows.")] = False,
     jobs: JobsOption = -1,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -160,9 +174,9 @@ def compare(
 ) -> None:
     """Find the encoding of a column that predicts the target best.
 
-    All encoders, dropping the column and scikit-learn's TargetEncoder are cross-validated on the table. The
-    verdict states which is best, by how much, and whether the difference is significant. The report has
-    charts, a map of the levels, and code to copy.
+    Encoders, and dropping the column, are cross-validated on the table, the fast ones first. The verdict
+    states which to use, by how much it is better, and whether the difference is significant. The report has
+    charts, a map of the levels, and code to copy. Ctrl-C ends the comparison and reports what is done.
 
     Example: sufrep compare houses.csv --target price --group zipcode --html report.html
     """
@@ -181,27 +195,26 @@ def compare(
         source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
         report_notes(source)
         source.require(roles.used())
-        rows = source.read(sample, seed)
+        rows = source.read()
     if roles.covariates:
         rows = rows.select(*roles.features(), target)
     found = _run(
         rows.drop(target),
         rows[target],
         group=list(roles.group) if len(roles.group) > 1 else roles.group[0],
-        methods=methods or None,
+        methods="quick" if quick else methods[0] if len(methods) == 1 else methods,
         models=tuple(models),
         cv=folds,
         n_repeats=repeats,
-        folds="grouped" if new_levels else "stratified",
+        folds="grouped" if new_levels else "spread",
         time=time,
         task=task.value,
         scoring=scoring,
         n_jobs=jobs,
+        max_rows=None if all_rows else sample,
+        budget=budget,
         random_state=seed,
     )
-    if rows.height < source.n_rows:
-        note = f"A random sample of {rows.height:,} of {source.n_rows:,} rows."
-        found = replace(found, notes=(note, *found.notes))
     _finish(found, html, save, _loading_code(source, roles), source, as_json=as_json)
 
 
@@ -227,7 +240,7 @@ def demo(
     X = pl.DataFrame(drawn.columns())
     message(f"{X.height:,} simulated rows, {X['group'].n_unique()} levels that act through 5 hidden states")
     y = pl.Series("y", drawn.y)
-    found = _run(X, y, group="group", models=("xgboost",), n_jobs=jobs, random_state=seed)
+    found = _run(X, y, group="group", n_jobs=jobs, random_state=seed)
     given = ", ".join(f"{name}={value}" for name, value in setup.items())
     loading = (
         "import polars as pl\nfrom sufrep import simulate\n"
@@ -252,10 +265,11 @@ def check_renderer(html: Path | None) -> None:
 
 
 def _run(X: Any, y: Any, **parameters: Any) -> Comparison:
-    from sufrep import compare
+    """Compare with the results so far on the screen; Ctrl-C ends it with what is done."""
+    from sufrep._compare import watched_comparison
 
-    with report_warnings(_SPELLING), progress("compare") as report:
-        return compare(X, y, progress=report, **parameters)
+    with report_warnings(_SPELLING), running_ranking() as watcher:
+        return watched_comparison(X, y, watcher, **parameters)
 
 
 def _loading_code(source: TableSource, roles: ColumnRoles) -> str:

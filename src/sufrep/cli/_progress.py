@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import signal
+import sys
+import threading
+from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,13 +19,18 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 
-from sufrep._progress import LOG_PERIOD, Lines, print_end
+from sufrep._progress import LOG_PERIOD, Lines, print_end, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sufrep._compare._running import Standing
     from sufrep._progress import Report
+
+# Rows of the ranking so far.
+_SHOWN = 12
 
 
 @contextmanager
@@ -56,6 +65,77 @@ def waiting(what: str) -> Iterator[None]:
     started = monotonic()
     yield
     print_end(what, monotonic() - started)
+
+
+@contextmanager
+def running_ranking() -> Iterator[RunningRanking]:
+    """Show the ranking so far of a comparison, and let the first Ctrl-C end it with what is done."""
+    console = Console(stderr=True)
+    with ExitStack() as stack:
+        live = None
+        if console.is_terminal:
+            live = stack.enter_context(Live(console=console, transient=True, auto_refresh=False))
+        watcher = RunningRanking(console, live)
+        if threading.current_thread() is threading.main_thread():
+            before = signal.signal(signal.SIGINT, watcher.interrupt)
+            stack.callback(signal.signal, signal.SIGINT, before)
+        yield watcher
+
+
+class RunningRanking:
+    """Shows the ranking so far: a table in a terminal, elsewhere a line for each method that is done.
+
+    Parameters
+    ----------
+    console : Console
+    live : Live or None
+        Draws the table; None prints lines.
+    """
+
+    def __init__(self, console: Console, live: Live | None) -> None:
+        self._console, self._live = console, live
+        self._printed: set[tuple[str, str]] = set()
+        self._stopped = False
+        self._started = monotonic()
+
+    def see(self, standing: Standing) -> None:
+        """Show the results so far."""
+        if self._live is not None:
+            self._live.update(self._table(standing), refresh=True)
+            return
+        for place, (method, model, score) in enumerate(standing.ranking, 1):
+            if (method, model) not in self._printed:
+                self._printed.add((method, model))
+                left = time_in_words(standing.seconds_left)
+                line = f"compare: {method} with {model}: {score:.5g}, place {place}; about {left} left"
+                print(line, file=sys.stderr)
+        if standing.n_done == standing.n_all:
+            print_end("compare", monotonic() - self._started)
+
+    def stops(self) -> bool:
+        """Return whether Ctrl-C was pressed."""
+        return self._stopped
+
+    def interrupt(self, *_: object) -> None:
+        """Ask to stop; the second time, stop at once."""
+        if self._stopped:
+            raise KeyboardInterrupt
+        self._stopped = True
+        text = "Finishing the fits that are running, then the report. Press Ctrl-C again to stop at once."
+        self._console.print(text, style="dim")
+
+    @staticmethod
+    def _table(standing: Standing) -> Table:
+        left = time_in_words(standing.seconds_left) if standing.n_done else "…"
+        title = f"{standing.n_done} of {standing.n_all} fits, about {left} left  {standing.method}"
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        table.add_column("", justify="right")
+        table.add_column("so far")
+        table.add_column("")
+        table.add_column("score", justify="right")
+        for place, (method, model, score) in enumerate(standing.ranking[:_SHOWN], 1):
+            table.add_row(str(place), method, model, f"{score:.5g}")
+        return table
 
 
 class _Bar:
