@@ -73,7 +73,7 @@ def scores(X: NDArray[Any], y: NDArray[Any], task: str, cv: int, losses: Sequenc
     data = read_data(X, y, N_COVARIATES, task)
     (model,) = make_models("linear", classes=task != "regression", seed=0)[0].values()
     measures = [make_scoring("accuracy" if loss == ACCURACY else None, task) for loss in losses]
-    splits = make_splits(data, cv=cv, n_repeats=1, folds="stratified", seed=0)[0]
+    splits = make_splits(data, cv=cv, n_repeats=1, folds="spread", seed=0)[0]
     found = np.empty((len(losses), 1 + len(METHODS), cv))
     for split in splits:
         rows = read_split(data, split)

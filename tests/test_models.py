@@ -76,12 +76,12 @@ def test_a_mapping_sets_the_labels():
 @pytest.mark.parametrize(
     ("models", "message"),
     [
-        ("forst", r"models is 'forst'.\n.*one of forest, xgboost, boosting, linear.*did you mean 'forest'\?"),
+        ("forst", r"models is 'forst'.\n.*one of boosting, xgboost, forest, linear.*did you mean 'forest'\?"),
         ("zzz", r"or an estimator\.$"),
         (3, "an unfitted estimator"),
         (Ridge, "an unfitted estimator"),
-        ([], "at least one of forest"),
-        ({}, "at least one of forest"),
+        ([], "at least one of boosting"),
+        ({}, "at least one of boosting"),
         ([Ridge(), Ridge()], "'Ridge' occurs twice"),
         (LogisticRegression(), "a regressor"),
         (make_pipeline(StandardScaler(), LogisticRegression()), "a regressor"),

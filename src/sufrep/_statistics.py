@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,40 @@ def student_interval(values: Floats, level: float = 0.95) -> tuple[float, float]
         return float("nan"), float("nan")
     half = stats.t.ppf((1 + level) / 2, len(values) - 1) * stats.sem(values)
     return float(values.mean() - half), float(values.mean() + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How much the difference of one split varies.
+
+    Attributes
+    ----------
+    variance : float
+    freedom : float
+        Degrees of freedom of the variance.
+    """
+
+    variance: float
+    freedom: float
+
+    @classmethod
+    def of(cls, differences: Floats) -> Spread:
+        """Return the spread of differences over two or more splits."""
+        return cls(float(differences.var(ddof=1)), len(differences) - 1)
+
+    @classmethod
+    def of_rows(cls, splits: Sequence[Floats]) -> Spread:
+        """Return what differences of single rows say about the spread of their means in a split.
+
+        Rows are many, so they say it far more precisely than the few splits do.
+
+        Parameters
+        ----------
+        splits : sequence of ndarray
+            The differences of the test rows of each split, two or more.
+        """
+        variance = float(np.mean([rows.var(ddof=1) / len(rows) for rows in splits]))
+        return cls(variance, sum(len(rows) - 1 for rows in splits))
 
 
 def rounding_error(*scores: Floats) -> float:
@@ -65,7 +100,7 @@ def why_no_test(differences: Floats, rounding: float = 0.0) -> str | None:
 
 
 def paired_p_values(
-    differences: Floats, effective_n_folds: float, rounding: float = 0.0
+    differences: Floats, effective_n_folds: float, rounding: float = 0.0, spread: Spread | None = None
 ) -> tuple[float, float]:
     """Return two-sided p-values of a mean difference over folds: of the plain and of the corrected t-test.
 
@@ -80,25 +115,28 @@ def paired_p_values(
         K, such that test sets are 1/(K − 1) of the training sets.
     rounding : float, default=0.0
         See `why_no_test`.
+    spread : Spread or None
+        What is known about the spread; by default that of the differences.
 
     Returns
     -------
     plain, corrected : float
         With J splits the variance factor is 1/J, and 1/J + 1/(K − 1) (Nadeau and Bengio 2003; Bouckaert and
-        Frank 2004); J − 1 degrees of freedom. NaN where `why_no_test` has a reason.
+        Frank 2004). NaN where `why_no_test` has a reason.
     """
     if why_no_test(differences, rounding):
         return math.nan, math.nan
-    n_splits = len(differences)
-    mean, variance = differences.mean(), differences.var(ddof=1)
+    n_splits, mean = len(differences), differences.mean()
+    spread = spread or Spread.of(differences)
     factors = (1 / n_splits, _corrected_factor(n_splits, effective_n_folds))
     plain, corrected = (
-        2 * float(stats.t.sf(abs(mean) / np.sqrt(factor * variance), n_splits - 1)) for factor in factors
+        2 * float(stats.t.sf(abs(mean) / np.sqrt(factor * spread.variance), spread.freedom))
+        for factor in factors
     )
     return plain, corrected
 
 
-def corrected_error(differences: Floats, effective_n_folds: float) -> float:
+def corrected_error(differences: Floats, effective_n_folds: float, spread: Spread | None = None) -> float:
     """Return the standard error of a mean difference that belongs to the corrected test.
 
     Parameters
@@ -106,13 +144,19 @@ def corrected_error(differences: Floats, effective_n_folds: float) -> float:
     differences : ndarray, shape (n_splits,)
         Two or more.
     effective_n_folds : float
+    spread : Spread or None
+        See `paired_p_values`.
     """
     factor = _corrected_factor(len(differences), effective_n_folds)
-    return float(np.sqrt(factor * differences.var(ddof=1)))
+    return float(np.sqrt(factor * (spread or Spread.of(differences)).variance))
 
 
 def corrected_interval(
-    differences: Floats, effective_n_folds: float, rounding: float = 0.0, level: float = 0.95
+    differences: Floats,
+    effective_n_folds: float,
+    rounding: float = 0.0,
+    level: float = 0.95,
+    spread: Spread | None = None,
 ) -> tuple[float, float]:
     """Return the interval of a mean difference that belongs to the corrected test of `paired_p_values`.
 
@@ -123,6 +167,8 @@ def corrected_interval(
     rounding : float, default=0.0
         See `why_no_test`.
     level : float, default=0.95
+    spread : Spread or None
+        See `paired_p_values`.
 
     Returns
     -------
@@ -131,9 +177,9 @@ def corrected_interval(
     """
     if why_no_test(differences, rounding):
         return math.nan, math.nan
-    half = stats.t.ppf((1 + level) / 2, len(differences) - 1) * corrected_error(
-        differences, effective_n_folds
-    )
+    spread = spread or Spread.of(differences)
+    error = corrected_error(differences, effective_n_folds, spread)
+    half = float(stats.t.ppf((1 + level) / 2, spread.freedom)) * error
     return float(differences.mean() - half), float(differences.mean() + half)
 
 

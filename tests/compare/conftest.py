@@ -44,7 +44,8 @@ def mixed() -> tuple[pd.DataFrame, pd.Series]:
 def found() -> Comparison:
     """A comparison of four methods with one model."""
     X, y = make_rows()
-    return compare(X, y, group="town", methods=["means", "drop", "target_encoder"], models="linear")
+    methods = ["means", "drop", "target_encoder", "one_hot"]
+    return compare(X, y, group="town", methods=methods, models="linear")
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +54,8 @@ def attacked() -> Comparison:
     X, y = make_rows()
     X = X.rename(columns={"town": ATTACK, "age": f"{ATTACK} age"})
     X[ATTACK] = X[ATTACK].replace("a", ATTACK)
-    return compare(X, y.rename(f"{ATTACK} y"), group=ATTACK, methods=["means", "drop"], models="linear")
+    methods = ["means", "drop", "one_hot"]
+    return compare(X, y.rename(f"{ATTACK} y"), group=ATTACK, methods=methods, models="linear")
 
 
 @pytest.fixture

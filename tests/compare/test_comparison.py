@@ -25,7 +25,7 @@ from sufrep import compare, load, make_encoder
 from sufrep._compare._page import comparison_page
 from sufrep._compare._snippet import pipeline_code
 from sufrep._names import COMPARED_METHODS
-from sufrep._splits import level_folds
+from sufrep._splits import spread_folds
 from sufrep.errors import (
     ComparisonError,
     InvalidParameterError,
@@ -34,7 +34,7 @@ from sufrep.errors import (
     UnknownLibraryError,
 )
 
-METHODS = ["means", "drop", "target_encoder"]
+METHODS = ["means", "drop", "target_encoder", "one_hot"]
 
 
 def test_king_county_by_hand(data_dir):
@@ -42,43 +42,49 @@ def test_king_county_by_hand(data_dir):
     table = pd.read_csv(data_dir / "king_county.csv").drop(columns=["id", "date"])
     X, y = table.drop(columns="price"), table["price"]
     model = XGBRegressor(n_estimators=10, max_depth=4, n_jobs=1, random_state=0)
-    found = compare(X, y, group="zipcode", methods="means", models={"xgboost": model})
+    methods = ["means", "one_hot"]
+    found = compare(X, y, group="zipcode", methods=methods, models={"xgboost": model}, cv=4)
 
     covariates = [name for name in X.columns if name != "zipcode"]
     codes = np.unique(X["zipcode"], return_inverse=True)[1]
-    tested = level_folds(codes, 4, seed=0)
-    assert tested.min() == 0  # each zip code has more rows than there are folds
     losses: dict[str, list[float]] = {"one_hot": [], "means": []}
-    for fold in range(4):
-        train, test = tested != fold, tested == fold
+    squared: dict[str, list[np.ndarray]] = {"one_hot": [], "means": []}
+    for train, test in spread_folds(codes, 4, seed=0):
         for method, scores in losses.items():
             if method == "one_hot":
                 zips = pd.get_dummies(X["zipcode"]).to_numpy(float)[:, 1:]
                 columns = np.column_stack([X[covariates], zips])
                 known, new = columns[train], columns[test]
             else:
-                encoder = make_encoder("means", "zipcode").fit(X[train])
-                known, new = encoder.transform(X[train]), encoder.transform(X[test])
+                encoder = make_encoder("means", "zipcode").fit(X.iloc[train])
+                known, new = encoder.transform(X.iloc[train]), encoder.transform(X.iloc[test])
             fitted = XGBRegressor(n_estimators=10, max_depth=4, n_jobs=1, random_state=0).fit(known, y[train])
-            scores.append(float(np.mean((fitted.predict(new) - y[test]) ** 2)))
+            squared[method].append((fitted.predict(new) - y[test].to_numpy()) ** 2)
+            scores.append(math.sqrt(squared[method][-1].mean()))
     one_hot, means = np.array(losses["one_hot"]), np.array(losses["means"])
     gains = one_hot - means
-    error = math.sqrt((1 / 4 + 1 / 3) * gains.var(ddof=1))
-    half = stats.t.ppf(0.975, 3) * error
+    # The delta method: the error of a root is the error of the mean square, divided by twice the root.
+    variances = [
+        np.var(ours / (2 * mine) - theirs / (2 * his), ddof=1) / len(ours)
+        for ours, mine, theirs, his in zip(squared["one_hot"], one_hot, squared["means"], means, strict=True)
+    ]
+    freedom = len(y) - 4
+    plain = math.sqrt(np.mean(variances) / 4)
+    error = math.sqrt((1 / 4 + 1 / 3) * np.mean(variances))
+    half = stats.t.ppf(0.975, freedom) * error
     expected = {
         "score": means.mean(),
         "improvement": gains.mean() / one_hot.mean(),
         "low": (gains.mean() - half) / one_hot.mean(),
         "high": (gains.mean() + half) / one_hot.mean(),
-        "p_plain": stats.ttest_rel(one_hot, means).pvalue,
-        "p_corrected": 2 * stats.t.sf(abs(gains.mean()) / error, 3),
-        "p_adjusted": 2 * stats.t.sf(abs(gains.mean()) / error, 3),
+        "p_plain": 2 * stats.t.sf(abs(gains.mean()) / plain, freedom),
+        "p_corrected": 2 * stats.t.sf(abs(gains.mean()) / error, freedom),
     }
     rows = found.table().set_index("method")
     for name, value in expected.items():
         assert rows.loc["means", name] == pytest.approx(value, rel=1e-9), name
     assert rows.loc["one_hot", "score"] == pytest.approx(one_hot.mean(), rel=1e-9)
-    assert rows["n_columns"].to_dict() == {"one_hot": 69, "means": len(covariates)}
+    assert rows["n_columns"].to_dict() == {"one_hot": 69, "means": len(covariates), "drop": 0}
 
 
 # Invariance
@@ -158,7 +164,7 @@ def test_every_method_works_for_every_task(rows, cut, task):
     found = compare(X, cut(y), group="town", methods=methods, models="linear", cv=2)
     assert found.plan.data.task == task
     assert [(item.method, item.failure) for item in found.summaries if item.failed] == []
-    assert found.to_dict()["scoring"] == ("mean squared error" if task == "regression" else "log loss")
+    assert found.to_dict()["scoring"] == ("typical error (RMSE)" if task == "regression" else "log loss")
 
 
 def test_grouped_folds_test_unseen_levels(rows):
@@ -171,10 +177,11 @@ def test_grouped_folds_test_unseen_levels(rows):
 def test_the_corrected_test_uses_the_share_of_test_rows_of_a_splitter(rows):
     X, y = rows()
     cv = ShuffleSplit(10, test_size=0.5, random_state=0)
-    found = compare(X, y, group="town", methods="drop", models="linear", cv=cv)
+    # A score that is no mean over rows is tested by its spread over the splits.
+    found = compare(X, y, group="town", methods="one_hot", models="linear", cv=cv, scoring="r2")
     drop = next(item for item in found.summaries if item.method == "drop")
     scores = {m: np.array([o.score for o in found.fold_scores if o.method == m]) for m in ("one_hot", "drop")}
-    gains = scores["one_hot"] - scores["drop"]
+    gains = scores["drop"] - scores["one_hot"]
     # As many test rows as training rows: the variance factor is 1/10 + 1.
     t = abs(gains.mean()) / math.sqrt((1 / 10 + 1) * gains.var(ddof=1))
     assert drop.p_corrected == pytest.approx(2 * stats.t.sf(t, 9))
@@ -191,7 +198,7 @@ def test_one_split_gives_scores_without_tests(rows):
 
 def test_two_folds_give_no_test_in_table_json_and_verdict(rows):
     X, y = rows()
-    found = compare(X, y > 1, group="town", methods="drop", models="linear", cv=2, scoring="accuracy")
+    found = compare(X, y > 1, group="town", methods="one_hot", models="linear", cv=2, scoring="accuracy")
     assert set(found.table()["no_test"]) == {"", "two folds"}
     assert {item["method"]: (item["p_adjusted"], item["no_test"]) for item in found.to_dict()["results"]} == {
         "one_hot": (None, None),
@@ -221,8 +228,11 @@ def test_a_seed_is_a_whole_number(rows, seed):
         ("n_jobs", 0, "None, a number of parallel jobs"),
         ("n_repeats", 1.5, "a whole number, 1 or more"),
         ("n_repeats", 0, "a whole number, 1 or more"),
-        ("methods", 3, "None for all, or a list of names"),
-        ("methods", [], "None for all, or a list of names"),
+        ("methods", 3, "'usual', 'quick', 'all', or a list of names"),
+        ("methods", [], "'usual', 'quick', 'all', or a list of names"),
+        ("max_rows", 3, "a whole number, 10 or more"),
+        ("budget", "soon", "seconds, or a time such as '90s', '2m' or '1h'"),
+        ("budget", -1, "seconds, or a time such as '90s', '2m' or '1h'"),
     ],
 )
 def test_an_invalid_parameter_raises_before_anything_is_run(rows, parameter, value, expected):
@@ -247,9 +257,9 @@ def test_the_results_are_plain_values_for_json(found):
     again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert again["best"] == {"method": found.best.method, "model": "linear"}
     assert (again["group"], again["target"], again["baseline"]) == ("town", "price", "one_hot")
-    assert (again["n_rows"], again["n_levels"], again["n_folds"], again["random_state"]) == (120, 6, 4, 0)
+    assert (again["n_rows"], again["n_levels"], again["n_folds"], again["random_state"]) == (120, 6, 5, 0)
     assert len(again["results"]) == 4
-    assert len(again["fold_scores"]) == 16
+    assert len(again["fold_scores"]) == 20
     base = next(item for item in again["results"] if item["method"] == "one_hot")
     assert (base["improvement"], base["low"], base["p_adjusted"]) == (0.0, None, None)
 
@@ -341,7 +351,7 @@ def test_in_time_every_fold_is_predicted_from_the_rows_before_it(rows):
         pipeline = found.pipeline("fisher", "Ridge").fit(X.iloc[split.train], y.iloc[split.train])
         encoder = pipeline.named_steps["encoder"]
         assert (encoder.cv, encoder.time) == ("ordered", "day_days")
-        error = np.mean((pipeline.predict(X.iloc[split.test]) - y.iloc[split.test]) ** 2)
+        error = math.sqrt(np.mean((pipeline.predict(X.iloc[split.test]) - y.iloc[split.test]) ** 2))
         (score,) = [s.score for s in found.fold_scores if (s.method, s.fold) == ("fisher", split.fold)]
         assert score == pytest.approx(error)
     # Nothing that is later than the training rows has a part in what is learnt.
@@ -363,4 +373,4 @@ def test_the_code_of_a_report_in_time_runs(rows):
     exec(code, names)
     expected = found.pipeline("mixed_model", "linear").fit(X, y).predict(X)
     np.testing.assert_array_equal(names["model"].predict(X), expected)
-    assert ("folds", "4, each later than its training rows by day") in comparison_page(found).facts
+    assert ("folds", "5, each later than its training rows by day") in comparison_page(found).facts

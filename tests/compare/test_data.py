@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold
 
 from sufrep import ToNumbers
-from sufrep._compare._data import make_splits, read_data, read_target_values, target_notes
+from sufrep._compare._data import Split, make_splits, read_data, read_target_values, sampled, target_notes
 from sufrep._splits import level_folds
 from sufrep.errors import (
     ColumnNameError,
@@ -310,7 +310,7 @@ def splits_of(codes: Any, **changes: Any) -> Any:
         levels=np.arange(int(codes.max()) + 1, dtype=object),
         time=None,
     )
-    options: dict[str, Any] = {"cv": 4, "n_repeats": 1, "folds": "stratified", "seed": 0}
+    options: dict[str, Any] = {"cv": 4, "n_repeats": 1, "folds": "spread", "seed": 0}
     return make_splits(data, **{**options, **changes})
 
 
@@ -319,9 +319,24 @@ large = st.lists(st.integers(4, 9), min_size=2, max_size=6).map(lambda n: np.rep
 
 
 @law
-@given(large, st.integers(0, 5))
-def test_folds_are_those_of_the_paper(codes, seed):
+@given(st.lists(st.integers(0, 9), min_size=4, max_size=40), st.integers(0, 5))
+def test_every_row_is_tested_once_and_levels_are_spread_over_the_folds(codes, seed):
+    codes = np.unique(codes, return_inverse=True)[1]
     splits, notes = splits_of(codes, seed=seed)
+    assert notes == []
+    tested = np.sort(np.concatenate([split.test for split in splits]))
+    np.testing.assert_array_equal(tested, np.arange(len(codes)))
+    for level in np.unique(codes):
+        parts = [np.sum(codes[split.test] == level) for split in splits]
+        assert max(parts) - min(parts) <= 1
+    for split in splits:
+        assert sorted([*split.train, *split.test]) == list(range(len(codes)))
+
+
+@law
+@given(large, st.integers(0, 5))
+def test_folds_may_be_those_of_the_paper(codes, seed):
+    splits, notes = splits_of(codes, seed=seed, folds="paper")
     tested = level_folds(codes, 4, seed)
     assert notes == []
     for split in splits:
@@ -348,25 +363,47 @@ def test_repetitions_have_different_folds():
     np.testing.assert_array_equal(splits[8].test, once[0].test)
 
 
-def test_rows_of_rare_levels_are_never_tested_which_is_noted():
+def test_rows_of_rare_levels_are_never_tested_in_the_paper_s_folds_which_is_noted():
     codes = np.array([0] * 20 + [1] * 3)
-    splits, notes = splits_of(codes)
+    splits, notes = splits_of(codes, folds="paper")
     assert all(set(range(20, 23)) <= set(split.train) for split in splits)
     assert notes == [
         "3 rows of levels with fewer than 4 rows are used for training in every fold and never tested."
     ]
 
 
-def test_where_most_levels_are_rare_all_rows_are_tested():
-    codes = np.repeat(np.arange(15), 2)
-    splits, notes = splits_of(codes, n_repeats=2)
-    for repeat in range(2):
-        tested = np.concatenate([split.test for split in splits if split.repeat == repeat])
-        np.testing.assert_array_equal(np.sort(tested), np.arange(30))
-    assert notes == [
-        "Most rows belong to levels with fewer than 4 rows; some folds test levels that training has not "
-        "seen."
-    ]
+def test_the_paper_s_folds_need_a_level_that_is_large_enough():
+    with pytest.raises(InvalidParameterError, match="folds must be 'spread', because no level has 4 rows"):
+        splits_of(np.repeat(np.arange(15), 2), folds="paper")
+
+
+def test_kinds_of_levels_count_training_rows(rows):
+    X, y = rows()
+    data = read_data(X, y, "town", "auto")
+    train = np.concatenate([np.flatnonzero(data.codes == 0), np.flatnonzero(data.codes == 1)[:9]])
+    test = np.array([np.flatnonzero(data.codes == code)[-1] for code in (0, 1, 2)])
+    assert (data.codes == 0).sum() >= 10
+    assert data.level_kinds(Split(0, 0, train, test)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
+def test_large_tables_are_compared_on_all_rows_of_some_levels(kind):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"town": rng.integers(0, 400, 1000).astype(str), "size": rng.normal(size=1000)})
+    given = {"pandas": X, "polars": pl.from_pandas(X), "array": X.to_numpy(object)}[kind]
+    data = read_data(given, np.arange(1000.0), 0 if kind == "array" else "town", "regression")
+    sample, (note,) = sampled(data, 300, seed=0)
+    again, _ = sampled(data, 300, seed=0)
+    np.testing.assert_array_equal(sample.y, again.y)
+    rows = sample.y.astype(int)
+    assert 250 < len(rows) <= 300
+    assert np.isin(X["town"], X["town"][rows]).sum() == len(rows)  # all rows of their levels
+    assert sample.levels[sample.codes].tolist() == X["town"][rows].tolist()
+    assert len(sample.X) == len(rows)
+    assert note.startswith(f"Compared on {len(rows)} of 1,000 rows, which belong to ")
+    assert note.endswith("max_rows=None takes all rows.")
+    assert sampled(data, None, seed=0) == (data, [])
+    assert sampled(data, 1000, seed=0) == (data, [])
 
 
 @pytest.mark.parametrize(
@@ -375,7 +412,7 @@ def test_where_most_levels_are_rare_all_rows_are_tested():
         ({"cv": 1}, r"cv is 1\.\nHint: cv must be a number of folds from 2 to the number of rows, 12"),
         ({"cv": 13}, "cv is 13"),
         ({"cv": 4, "folds": "grouped"}, "to the number of levels, 3"),
-        ({"folds": "group"}, "folds is 'group'.\nHint: folds must be one of stratified, grouped"),
+        ({"folds": "group"}, "folds is 'group'.\nHint: folds must be one of spread, grouped, paper"),
         ({"cv": "x"}, r"a valid list of \(train, test\) \(Expected `cv`"),
         ({"cv": KFold(13)}, "a valid list .*number of splits n_splits=13 greater"),
         ({"cv": [3, 4]}, "a valid list"),
@@ -436,7 +473,7 @@ def test_test_rows_are_later_than_training_rows(rows, kind):
     X, y = rows()
     days = np.random.default_rng(1).integers(0, 30, len(X))
     data = read_data(X.assign(sold=TIMES[kind](days)), y, "town", "auto", "sold")
-    splits, notes = make_splits(data, cv=5, n_repeats=1, folds="stratified", seed=0)
+    splits, notes = make_splits(data, cv=5, n_repeats=1, folds="spread", seed=0)
     assert len(splits) == 5
     for split in splits:
         np.testing.assert_array_equal(split.train, np.flatnonzero(days < days[split.test].min()))
@@ -451,7 +488,7 @@ def test_test_rows_are_later_than_training_rows(rows, kind):
 def test_few_times_give_few_folds_and_the_first_two_only_train(rows):
     X, y = rows()
     data = read_data(X.assign(year=np.arange(len(X)) % 4), y, "town", "auto", "year")
-    splits, notes = make_splits(data, cv=4, n_repeats=1, folds="stratified", seed=0)
+    splits, notes = make_splits(data, cv=4, n_repeats=1, folds="spread", seed=0)
     assert [set(split.test % 4) for split in splits] == [{2}, {3}]
     assert notes[1] == "'year' has too few different times for 4 folds; 2 are used."
 
@@ -492,11 +529,11 @@ def test_times_that_leave_nothing_to_test_are_refused(rows, time, values, error,
         ({"cv": 1}, "cv must be a number of folds, 2 or more"),
         ({"cv": 120}, "cv must be a number of folds, 2 or more, below that of rows"),
         ({"n_repeats": 2}, "n_repeats must be 1, because time is 'day', and time has only one order"),
-        ({"folds": "grouped"}, "folds must be 'stratified', because time is 'day'"),
+        ({"folds": "grouped"}, "folds must be 'spread', because time is 'day'"),
     ],
 )
 def test_splits_that_ignore_time_are_refused(rows, options, message):
     X, y = rows()
     data = read_data(X.assign(day=range(120)), y, "town", "auto", "day")
     with pytest.raises(InvalidParameterError, match=message):
-        make_splits(data, **{"cv": 4, "n_repeats": 1, "folds": "stratified", "seed": 0, **options})
+        make_splits(data, **{"cv": 4, "n_repeats": 1, "folds": "spread", "seed": 0, **options})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sufrep._compare._results import (
+    Choice,
     Summary,
+    choose,
     choose_baseline,
-    find_ties,
     fold_improvements,
     make_verdict,
     summarise,
@@ -172,28 +174,82 @@ def test_improvements_fold_by_fold_are_shares_of_each_fold_s_baseline():
     assert fold_improvements(items, LOSS, "nothing", "m") == {}
 
 
-def test_ties_are_not_significantly_worse_and_ahead_in_some_fold():
-    items = scored(
-        best=[1.0, 1.0, 1.0, 1.0],
-        near=[1.2, 0.9, 1.1, 1.0],
-        worse=[2.0, 2.1, 2.0, 1.9],
-        far_in_one=[1.1, 1.1, 1.1, 90.0],  # p is large, but it is behind in every fold
-        failed=[0.5, None, 1.0, 1.0],
-    )
-    items += scored("other", near=[1.0, 1.0, 1.0, 1.0])
-    assert find_ties(items, LOSS, ("m", "best"), 4) == ["near"]
+# The choice
 
 
-def test_without_a_test_only_methods_that_are_ahead_or_equal_in_some_fold_are_ties():
-    one = scored(best=[1.0], same=[1.0], near=[1.001])
-    assert find_ties(one, LOSS, ("m", "best"), 1) == ["same"]
-    two = scored(best=[1.0, 1.0], near=[0.9, 1.2], behind=[1.1, 1.2])
-    assert find_ties(two, LOSS, ("m", "best"), 2) == ["near"]
+def chosen(items: list[FoldScore], scoring: Any = LOSS, **options: Any) -> Choice:
+    """The choice among fold scores, whose methods add 1, 2, … columns in their order; dropping adds none."""
+    methods = [method for method in dict.fromkeys(item.method for item in items) if method != "drop"]
+    columns = {"drop": 0, **{method: 1 + place for place, method in enumerate(methods)}}
+    items = [replace(item, n_columns=columns[item.method]) for item in items]
+    found = choose(summarise(items, scoring, "drop", 4), items, scoring, 4, **options)
+    assert found is not None
+    return found
 
 
-def test_equal_scores_are_ties_also_if_rounding_keeps_them_apart():
-    best, same = [1.0, 2.0, 3.0, 4.0], [1 + 1e-15, 2 + 1e-15, 3 + 1e-15, 4 + 1e-15]
-    assert find_ties(scored(best=best, same=same), LOSS, ("m", "best"), 4) == ["same"]
+FAR = [9.0, 9.1, 9.2, 9.1]
+
+
+def test_the_best_mean_is_chosen_if_no_other_is_as_good():
+    found = chosen(scored(drop=FAR, small=[2.0, 2.1, 2.0, 1.9], best=[1.0, 1.1, 1.0, 0.9]))
+    assert (found.best.method, found.top.method, found.helps) == ("best", "best", True)
+    assert [item.method for item in found.as_good] == ["best"]
+
+
+def test_within_one_percent_the_fewest_columns_win():
+    items = scored(drop=FAR, small=[1.005, 1.105, 1.005, 0.905], best=[1.0, 1.1, 1.0, 0.9])
+    assert chosen(items).best.method == "small"
+    items = scored(drop=FAR, small=[1.02, 1.12, 1.02, 0.92], best=[1.0, 1.1, 1.0, 0.9])
+    assert chosen(items).best.method == "best"
+
+
+def test_within_one_standard_error_the_fewest_columns_win():
+    found = chosen(scored(drop=FAR, small=[1.3, 0.8, 1.2, 0.9], best=[1.0, 1.0, 1.0, 1.0]))
+    assert (found.best.method, found.top.method) == ("small", "best")
+
+
+def test_the_column_is_left_out_unless_an_encoding_is_significantly_better():
+    found = chosen(scored(drop=[1.0, 1.1, 1.0, 0.9], a=[0.7, 1.15, 0.8, 0.9]))
+    assert (found.best.method, found.top.method, found.helps) == ("drop", "a", False)
+
+
+def test_dropping_wins_within_the_margin_however_certain_the_difference_is():
+    found = chosen(scored(drop=[1.0, 1.1, 1.2, 1.1], a=[0.9951, 1.095, 1.195, 1.0949]))
+    assert (found.best.method, found.helps) == ("drop", True)
+
+
+def test_without_a_test_the_margin_decides_on_dropping():
+    assert chosen(scored(drop=[1.0, 1.1], a=[0.9, 1.0])).best.method == "a"
+    assert chosen(scored(drop=[1.0, 1.1], a=[0.995, 1.095])).best.method == "drop"
+    assert chosen(scored(drop=[1.0, 1.1, 1.2], a=[1.0, 1.1, 1.2])).best.method == "drop"
+
+
+def test_an_identifier_is_never_encoded():
+    items = scored(drop=FAR, a=[1.0, 1.1, 1.0, 0.9])
+    assert chosen(items, is_identifier=True).best.method == "drop"
+
+
+def test_codings_and_permutations_are_not_chosen_for_having_few_columns():
+    best = [1.0, 1.1, 1.0, 0.9]
+    assert chosen(scored(drop=FAR, permutation=best, a=best)).best.method == "a"
+    assert chosen(scored(drop=FAR, permutation=best)).best.method == "permutation"
+
+
+def test_larger_scores_are_better_where_they_are_no_losses():
+    items = scored(drop=[0.5, 0.52, 0.51, 0.5], small=[0.7, 0.72, 0.7, 0.71], big=[0.9, 0.91, 0.92, 0.9])
+    assert chosen(items, SCORE).best.method == "big"
+
+
+def test_other_models_do_not_matter_to_the_choice_and_failures_are_left_out():
+    items = scored(drop=FAR, bad=[1.0, None, 1.0, 1.0], best=[1.0, 1.1, 1.0, 0.9])
+    items += scored("other", drop=FAR, bad=[1.0, 1.1, 1.1, 1.0], best=[2.0, 2.1, 2.0, 1.9])
+    found = chosen(items)
+    assert (found.best.method, found.best.model) == ("best", "m")
+
+
+def test_if_everything_failed_nothing_is_chosen():
+    items = scored(drop=[None, None], a=[None, None])
+    assert choose(summarise(items, LOSS, "drop", 2), items, LOSS, 2) is None
 
 
 # The verdict
@@ -220,27 +276,41 @@ def better(method: str, score: float, p: float, **changes: Any) -> Summary:
 ONE_HOT = summary("one_hot", 2.0, improvement=0.0, n_columns=9)
 
 
-def verdict(*summaries: Summary, scoring: Any = LOSS, baseline: str = "one_hot", tied: Any = ()) -> list[str]:
-    found = make_verdict(summaries, scoring, baseline=baseline, group="zipcode", target="price", tied=tied)
+def verdict(
+    best: Summary,
+    *others: Summary,
+    scoring: Any = LOSS,
+    baseline: str = "one_hot",
+    as_good: Any = (),
+    top: Summary | None = None,
+    **options: Any,
+) -> list[str]:
+    helps = options.pop("helps", True)
+    choice = Choice(best, top or best, [best, *as_good], helps)
+    found = make_verdict(
+        (best, *others), choice, scoring, baseline=baseline, group="zipcode", target="price", **options
+    )
     return [text.replace("\u00a0", " ") for text in found]
 
 
 def test_a_winner_by_a_significant_difference():
-    assert verdict(better("means", 1.5, 0.012), ONE_HOT, better("fisher", 3.0, 0.5)) == [
-        "Encode zipcode with MeansEncoder (means): with forest, it predicts price best.",
-        "Its mean squared error is 1.5, compared with 2 for one_hot: 25.0 % better (95 % interval "
-        "+10.0 % to +40.0 %).",
+    drop = summary("drop", 3.0, n_columns=0)
+    best = better("means", 61_283.0, 0.012)
+    assert verdict(best, replace(ONE_HOT, score=70_911.0), replace(drop, score=95_020.0)) == [
+        "Encode zipcode with MeansEncoder (means): typical error (RMSE) in price 61,300 instead of 70,900 "
+        "with one-hot columns, 25.0 % less (95 % interval 10.0 % to 40.0 %).",
+        "Without zipcode, the typical error (RMSE) is 95,000.",
         "The difference is unlikely to be chance (p = 0.012, corrected for overlapping folds and for 2 "
         "methods compared).",
     ]
 
 
 def test_a_tiny_p_value_is_given_as_a_bound():
-    assert "(p < 0.001, corrected" in verdict(better("means", 1.5, 1e-9), ONE_HOT)[2]
+    assert "(p < 0.001, corrected" in verdict(better("means", 1.5, 1e-9), ONE_HOT)[1]
 
 
 def test_a_winner_that_may_be_chance():
-    assert verdict(better("means", 1.5, 0.4), ONE_HOT)[2] == (
+    assert verdict(better("means", 1.5, 0.4), ONE_HOT)[1] == (
         "The difference may be chance (p = 0.400, corrected for overlapping folds and for 1 method "
         "compared); more repetitions or more rows would help to decide."
     )
@@ -255,93 +325,107 @@ def test_a_winner_that_may_be_chance():
     ],
 )
 def test_without_a_test_the_verdict_says_why_and_claims_nothing(reason, hint):
-    assert verdict(summary("means", 1.5, improvement=0.25, no_test=reason), ONE_HOT)[1:] == [
-        "Its mean squared error is 1.5, compared with 2 for one_hot: 25.0 % better.",
+    assert verdict(summary("means", 1.5, improvement=0.25, no_test=reason), ONE_HOT) == [
+        "Encode zipcode with MeansEncoder (means): typical error (RMSE) in price 1.5 instead of 2 with "
+        "one-hot columns, 25.0 % less.",
         f"No test: {reason}. Whether this is chance cannot be said; use {hint}.",
     ]
 
 
-def test_nothing_beats_the_baseline():
-    assert verdict(ONE_HOT, better("means", 3.0, 0.01)) == [
-        "Encode zipcode with ContrastEncoder (one_hot): with forest, it predicts price best.",
-        "Its mean squared error is 2; no other method beats one_hot.",
+def test_if_the_baseline_is_best_it_is_compared_with_dropping():
+    best = replace(ONE_HOT, over_drop=0.2, low_over_drop=0.1, high_over_drop=0.3, p_over_drop=0.01)
+    assert verdict(best, summary("drop", 2.5, n_columns=0)) == [
+        "Encode zipcode with one-hot columns: typical error (RMSE) in price 2 instead of 2.5 without it, "
+        "20.0 % less (95 % interval 10.0 % to 30.0 %).",
+        "The difference is unlikely to be chance (p = 0.010, corrected for overlapping folds and for 1 "
+        "method compared).",
     ]
-
-
-def test_dropping_the_column_may_be_best():
-    headline, improvement, *_ = verdict(better("drop", 1.5, 0.01), ONE_HOT)
-    assert headline == "Drop zipcode: forest predicts price best without it."
-    assert improvement.startswith("The mean squared error is 1.5, compared with 2 for one_hot: ")
 
 
 def test_dropping_is_the_baseline_where_one_hot_failed():
     drop = summary("drop", 2.0, improvement=0.0, n_columns=0)
     failed = summary("one_hot", nan, failure="MemoryError: too large")
-    assert (
-        "compared with 2 for drop: 25.0 % better"
-        in verdict(better("means", 1.5, 0.01), drop, failed, baseline="drop")[1]
+    headline = verdict(better("means", 1.5, 0.01), drop, failed, baseline="drop")[0]
+    assert "1.5 instead of 2 without it, 25.0 % less (95 % interval" in headline
+
+
+def test_a_column_that_does_not_help_is_left_out():
+    drop = summary("drop", 2.0, improvement=0.0, n_columns=0)
+    means = summary("means", 1.99, over_drop=0.005, p_over_drop=0.31)
+    assert verdict(drop, means, baseline="drop", helps=False) == [
+        "Leave zipcode out: no encoding of it makes forest predict price clearly better.",
+        "Without it, the typical error (RMSE) is 2; with the best encoding, MeansEncoder (means), 1.99 "
+        "(p = 0.310).",
+    ]
+    assert verdict(drop, means, baseline="drop")[0] == (
+        "Leave zipcode out: forest predicts price as well without it, within 1 % or one standard error."
     )
+
+
+def test_an_identifier_is_left_out_whatever_the_scores_say():
+    drop = summary("drop", 2.0, improvement=0.0, n_columns=0)
+    assert verdict(drop, baseline="drop", helps=False, is_identifier=True) == [
+        "Leave zipcode out: every row has a level of its own, so no encoding of it can help to predict new "
+        "rows."
+    ]
 
 
 def test_improvements_of_scores_are_differences():
     best = better("means", 0.8, 0.01, improvement=0.0612, low=0.01, high=0.11)
-    assert verdict(best, summary("one_hot", 0.7388), scoring=SCORE)[1] == (
-        "Its r2 is 0.8, compared with 0.7388 for one_hot: 0.0612 better (95 % interval +0.0100 to +0.1100)."
+    assert verdict(best, summary("one_hot", 0.7388), scoring=SCORE)[0] == (
+        "Encode zipcode with MeansEncoder (means): r2 0.8 instead of 0.7388 with one-hot columns, 0.0612 "
+        "more (95 % interval 0.0100 to 0.1100)."
+    )
+
+
+def test_log_loss_comes_with_a_score_that_readers_know():
+    scoring = make_scoring(None, "binary")
+    best, base = better("means", 0.51, 0.01, also=0.812), replace(ONE_HOT, also=0.79)
+    assert verdict(best, base, scoring=scoring)[0] == (
+        "Encode zipcode with MeansEncoder (means): log loss 0.51 instead of 2 with one-hot columns, 25.0 % "
+        "less (95 % interval 10.0 % to 40.0 %); AUC 0.812 instead of 0.790."
     )
 
 
 def test_nothing_is_relative_to_a_baseline_without_loss():
-    text = verdict(summary("means", 0.0, p_adjusted=1.0), summary("one_hot", 0.0))[1]
-    assert text == "Its mean squared error is 0, compared with 0 for one_hot."
+    text = verdict(summary("means", 0.0, p_adjusted=1.0), summary("one_hot", 0.0))[0]
+    assert text.endswith("typical error (RMSE) in price 0 instead of 0 with one-hot columns.")
 
 
-def test_ties_are_listed_with_the_one_that_adds_fewest_columns():
-    few = better("fisher", 1.6, 0.02, n_columns=1)
-    assert verdict(better("means", 1.5, 0.01), few, ONE_HOT, tied=["fisher"])[-1] == (
-        "The folds cannot distinguish it from fisher. Of these, fisher adds the fewest columns (1 column; "
-        "mean squared error 1.6)."
+def test_methods_that_are_as_good_are_named_and_why_the_simplest_was_chosen():
+    best, top = better("fisher", 1.51, 0.02, n_columns=1), better("means", 1.5, 0.01)
+    assert verdict(best, top, ONE_HOT, as_good=[top], top=top)[-1] == (
+        "As good, within 1 % or one standard error: means. FisherEncoder (fisher) is the simplest of these "
+        "(1 column instead of 3; means has 1.5)."
     )
-    two = better("fisher", 1.6, 0.02, n_columns=2)
-    assert "(2 columns; " in verdict(better("means", 1.5, 0.01), two, ONE_HOT, tied=["fisher"])[-1]
-
-
-def test_of_equally_small_ties_the_better_is_named_and_never_a_coding():
-    small = [better(name, 1.6, 0.02, n_columns=1) for name in ("permutation", "fisher", "target_encoder")]
-    tied = ["target_encoder", "fisher", "permutation"]
-    assert "Of these, fisher adds" in verdict(better("means", 1.5, 0.01), *small, ONE_HOT, tied=tied)[-1]
-    text = verdict(better("means", 1.5, 0.01), small[0], ONE_HOT, tied=["permutation"])[-1]
-    assert text == "The folds cannot distinguish it from permutation."
-
-
-def test_a_tie_with_dropping_means_that_the_column_may_add_nothing():
-    drop = better("drop", 1.6, 0.02, n_columns=0)
-    assert verdict(better("means", 1.5, 0.01), drop, ONE_HOT, tied=["drop"])[-1] == (
-        "The folds cannot distinguish it from drop. That includes dropping the column, so it may add "
-        "nothing to the other columns."
+    assert verdict(top, best, ONE_HOT, as_good=[best])[-1] == (
+        "As good, within 1 % or one standard error: fisher."
     )
 
 
-def test_many_ties_are_counted_and_those_of_other_models_are_left_out():
-    names = [f"method_{j}" for j in range(8)]
-    others = [better(name, 2.0, 0.5) for name in names]
-    elsewhere = better("method_0", 1.9, 0.5, model="xgboost")
-    assert verdict(better("means", 1.5, 0.01), elsewhere, *others, ONE_HOT, tied=names)[-1] == (
-        "The folds cannot distinguish it from method_0, method_1, method_2, method_3, method_4, method_5 and "
-        "2 more."
+def test_many_that_are_as_good_are_counted():
+    others = [better(f"method_{j}", 2.0, 0.5) for j in range(8)]
+    assert verdict(better("means", 1.5, 0.01), *others, ONE_HOT, as_good=others)[-1].endswith(
+        "method_0, method_1, method_2, method_3, method_4, method_5 and 2 more."
     )
 
 
 def test_a_baseline_that_failed_with_this_model_is_not_mentioned():
     failed = summary("one_hot", nan, failure="no")
     assert verdict(better("means", 1.5, nan), failed) == [
-        "Encode zipcode with MeansEncoder (means): with forest, it predicts price best."
+        "Encode zipcode with MeansEncoder (means). It has typical error (RMSE) in price 1.5."
     ]
+
+
+def test_rare_and_new_levels_are_reported_apart():
+    best = better("means", 1.5, 0.01, common=1.4, rare=2.0, new=3.0, n_common=90, n_rare=8, n_new=2)
+    assert verdict(best, ONE_HOT)[-1] == (
+        "Its typical error (RMSE) is 1.4 in rows of common levels (90 % of the rows); 2 in rows of rare "
+        "levels (8 % of the rows); 3 in rows of new levels (2 % of the rows)."
+    )
 
 
 def test_if_everything_failed_the_first_reason_is_reported():
-    assert verdict(
-        summary("means", nan, failure="ValueError: no"), summary("drop", nan, failure="other")
-    ) == [
-        "Every method failed on these data.",
-        "First reason: ValueError: no",
-    ]
+    failed = [summary("means", nan, failure="ValueError: no"), summary("drop", nan, failure="other")]
+    found = make_verdict(failed, None, LOSS, baseline="one_hot", group="zipcode", target="price")
+    assert found == ("Every method failed on these data.", "First reason: ValueError: no")

@@ -13,24 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import Ridge
-from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error, r2_score
+from sklearn.metrics import log_loss, mean_absolute_error, r2_score, root_mean_squared_error
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import TargetEncoder
 
 from sufrep import FisherEncoder, MeansEncoder, ToNumbers, compare
-from sufrep._compare._data import make_splits, read_data
+from sufrep._compare import _run as module
+from sufrep._compare._data import LEVEL_KINDS, make_splits, read_data
 from sufrep._compare._run import (
     CODINGS,
     COMPARED_METHODS,
     check_methods,
     check_scorer,
+    choose_methods,
     encode_split,
     make_method,
     make_scoring,
     make_steps,
     n_cells,
     read_split,
-    run_comparison,
     take_rows,
 )
 from sufrep._frames import FrameTable
@@ -84,7 +85,7 @@ def test_scores_are_sorted_by_model_method_and_split(rows):
         cv=2,
     )
     order = [(item.model, item.method, item.repeat, item.fold) for item in found.fold_scores]
-    methods = ("one_hot", "means", "drop")
+    methods = ("drop", "means")  # the fast one first
     assert order == [
         (model, method, repeat, fold)
         for model in ("one", "two")
@@ -98,7 +99,8 @@ def test_scores_are_sorted_by_model_method_and_split(rows):
 @pytest.mark.parametrize("table", ["rows", "mixed"])
 def test_the_columns_that_a_method_adds_are_counted(request, table):
     X, y = request.getfixturevalue(table)() if table == "rows" else request.getfixturevalue(table)
-    found = compare(X, y, group="town", methods=["means", "drop", "target_encoder"], models="linear")
+    methods = ["means", "drop", "target_encoder", "one_hot"]
+    found = compare(X, y, group="town", methods=methods, models="linear")
     added = {item.method: item.n_columns for item in found.summaries}
     n_covariates = 2 if table == "rows" else 2 + 2 + 3
     assert added == {"one_hot": 5, "means": n_covariates, "drop": 0, "target_encoder": 1}
@@ -137,7 +139,7 @@ def test_an_encoded_split_is_what_the_pipeline_gives(mixed, method, kind):
     X, y = mixed
     X, group = (X, "town") if kind == "frame" else (X.to_numpy(object), 2)
     data = read_data(X, y, group, "auto")
-    (split, *_), _ = make_splits(data, cv=2, n_repeats=1, folds="stratified", seed=0)
+    (split, *_), _ = make_splits(data, cv=2, n_repeats=1, folds="spread", seed=0)
     encoded = encode_split(make_method(data.after_to_numbers(), method, 0), read_split(data, split))
     pipeline = Pipeline(make_steps(data, method, 0))
     train = pipeline.fit_transform(take_rows(data.X, split.train), data.y[split.train])
@@ -157,17 +159,17 @@ def test_text_and_dates_become_numbers_once_per_split_for_all_methods_and_models
     monkeypatch.setattr(ToNumbers, "fit", watched)
     models = {"one": Ridge(), "two": Ridge()}
     compare(*mixed, group="town", methods=["means", "drop"], models=models, cv=2, n_jobs=1)
-    assert fitted == [120, 60, 60]  # once to read the data
+    assert fitted == [120, 60, 60, 120]  # once to read the data, and once to look for suspicious columns
 
 
 def test_a_split_that_cannot_be_read_fails_for_every_method(mixed, monkeypatch):
     def broken(*_: Any) -> None:
         raise ValueError("no date")
 
-    monkeypatch.setitem(run_comparison.__globals__, "take_rows", broken)
-    found = compare(*mixed, group="town", methods="drop", models=Ridge(), cv=2, n_jobs=1)
+    monkeypatch.setattr(module, "take_rows", broken)
+    found = compare(*mixed, group="town", methods="means", models=Ridge(), cv=2, n_jobs=1)
     assert {(item.method, item.failure) for item in found.fold_scores} == {
-        ("one_hot", "ValueError: no date"),
+        ("means", "ValueError: no date"),
         ("drop", "ValueError: no date"),
     }
 
@@ -177,7 +179,7 @@ def test_a_method_that_fails_does_not_stop_the_others(rows, monkeypatch):
         raise RuntimeError("no luck\n  today " + "at all " * 90)
 
     monkeypatch.setattr(MeansEncoder, "_learn", broken)
-    found = compare(*rows(), group="town", methods=["means", "drop"], models=["linear", Ridge()])
+    found = compare(*rows(), group="town", methods=["means", "one_hot"], models=["linear", Ridge()])
     last = found.summaries[-2:]
     assert {(item.method, item.model) for item in last} == {("means", "linear"), ("means", "Ridge")}
     assert last[0].failure is not None
@@ -197,18 +199,18 @@ def test_a_model_that_fails_with_one_method_does_not_stop_the_other_model(rows):
 
 def test_a_score_of_nan_is_a_failure(rows):
     found = compare(*rows(), group="town", methods="drop", models=Nowhere())
-    assert {item.failure for item in found.fold_scores} == {"ValueError: the mean squared error is nan"}
+    assert {item.failure for item in found.fold_scores} == {"ValueError: the typical error (RMSE) is nan"}
 
 
 def test_one_hot_columns_that_would_not_fit_fail_and_dropping_is_the_baseline(rows, monkeypatch):
-    monkeypatch.setitem(run_comparison.__globals__, "MAX_CELLS", 100.0)
-    found = compare(*rows(), group="town", methods=["means", "drop"], models="linear", n_jobs=1)
+    monkeypatch.setattr(module, "MAX_CELLS", 100.0)
+    found = compare(*rows(), group="town", methods=["means", "one_hot"], models="linear", n_jobs=1)
     assert found.baseline == "drop"
     assert found.summaries[-1].method == "one_hot"
     assert found.summaries[-1].failure == (
         "MemoryError: a column for each of 6 levels would need 0.0 GB; use fewer rows, or pool rare levels"
     )
-    assert "for drop: " in found.verdict[1]
+    assert " without it, " in found.verdict[0]
     assert found.summaries[0].improvement > 0
 
 
@@ -222,7 +224,8 @@ def test_what_fails_in_some_splits_has_no_score(rows):
         return float(model.score(X, y))
 
     first = y[0]
-    found = compare(X, y, group="town", methods="drop", models=Ridge(), cv=splits, scoring=picky, n_jobs=1)
+    methods = ["drop", "means"]
+    found = compare(X, y, group="town", methods=methods, models=Ridge(), cv=splits, scoring=picky, n_jobs=1)
     last = found.summaries[-1]
     assert (last.method, last.failure) == ("drop", "in 1 of 2 splits: ValueError: not these rows")
     assert np.isnan(last.score)
@@ -245,35 +248,82 @@ def test_progress_counts_cells_and_names_the_last(rows):
     )
     assert [(done, total) for done, total, _ in reported] == [(i, 4) for i in range(5)]
     assert reported[0][2] == ""
-    assert {what for *_, what in reported[1:]} == {"one_hot", "means"}
+    assert [what for *_, what in reported[1:]] == ["drop", "drop", "means", "means"]
+
+
+def test_rows_of_common_rare_and_new_levels_are_scored_apart():
+    rng = np.random.default_rng(0)
+    town = np.array(["a"] * 60 + ["b"] * 40 + ["c"] * 8 + ["d"])
+    X = pl.DataFrame({"town": town, "size": rng.normal(size=109)})
+    y = rng.normal(size=109) + (town == "b")
+    found = compare(X, y, group="town", methods="means", models="linear", n_jobs=1)
+    # By hand: every row is predicted once, and belongs to the kind of its level in its fold.
+    for method in ("drop", "means"):
+        sums, n_rows = dict.fromkeys(LEVEL_KINDS, 0.0), dict.fromkeys(LEVEL_KINDS, 0)
+        for split in found.plan.splits:
+            pipeline = found.pipeline(method, "linear").fit(X[split.train], y[split.train])
+            error = (pipeline.predict(X[split.test]) - y[split.test]) ** 2
+            n_train = np.array([(town[split.train] == level).sum() for level in town[split.test]])
+            kinds = {"common": n_train >= 10, "rare": (n_train > 0) & (n_train < 10), "new": n_train == 0}
+            for kind, chosen in kinds.items():
+                if chosen.any():
+                    sums[kind] += chosen.sum() * np.sqrt(error[chosen].mean())
+                    n_rows[kind] += int(chosen.sum())
+        summary = next(item for item in found.summaries if item.method == method)
+        assert n_rows == {"common": 100, "rare": 8, "new": 1}
+        for kind in LEVEL_KINDS:
+            assert getattr(summary, f"n_{kind}") == n_rows[kind]
+            assert getattr(summary, kind) == pytest.approx(sums[kind] / n_rows[kind])
+    assert "levels (7.3\u00a0% of the rows)" in found.verdict[-1]
+
+
+def test_classes_have_a_second_score_that_readers_know(rows):
+    X, y = rows()
+    for target, name in ((y > 1, "AUC"), (np.digitize(y, [0.0, 2.0]).astype(str), "accuracy")):
+        found = compare(X, target, group="town", methods=["means", "one_hot"], models="linear")
+        assert found.plan.scoring.also[0] == name
+        assert all(0.5 < item.also <= 1 for item in found.summaries)
+        assert f"; {name} 0." in found.verdict[0] or found.best.method == "drop"
 
 
 # Methods
 
 
 def test_all_methods_are_the_registry_the_target_encoder_and_drop():
-    assert check_methods(None) == [*METHODS, "target_encoder", "drop"]
+    assert check_methods("all") == [*METHODS, "target_encoder", "drop"]
+    assert set(choose_methods("all", 1000)) == set(COMPARED_METHODS)
 
 
 @pytest.mark.parametrize(
     ("given", "methods"),
     [
-        ("means", ["one_hot", "means"]),
-        (["means", "one_hot", "means"], ["one_hot", "means"]),
-        (("drop",), ["one_hot", "drop"]),
+        ("means", ["drop", "means"]),
+        (["means", "one_hot", "means"], ["drop", "means", "one_hot"]),
+        (["sufficient", "drop"], ["drop", "sufficient"]),
+        (["quick", "mixed_model"], ["drop", "target_mean", "means", "low_rank", "mixed_model", "one_hot"]),
     ],
 )
-def test_one_hot_is_always_added(given, methods):
-    assert check_methods(given) == methods
+def test_dropping_the_column_is_always_compared_and_the_fast_come_first(given, methods):
+    assert choose_methods(given, 1000) == methods
+
+
+def test_one_hot_columns_are_usual_where_levels_are_few():
+    usual = ["drop", "target_mean", "means", "low_rank", "mixed_model", "latent_state", "sufficient"]
+    assert choose_methods("usual", 101) == usual
+    assert choose_methods("usual", 100) == [*usual[:5], "one_hot", *usual[5:]]
+    assert choose_methods("quick", 101) == usual[:4]
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("mean", r"methods is 'mean'.*\n.*one of one_hot, .*drop \(did you mean 'means'\?\)"),
-        (["zzz"], r"target_encoder, drop\.$"),
+        (
+            "mean",
+            r"methods is 'mean'.*\n.*one of one_hot, .*drop, usual, quick, all \(did you mean 'means'\?\)",
+        ),
+        (["zzz"], r"quick, all\.$"),
         ([3], "methods is 3"),
-        ([], "None for all, or a list of names"),
+        ([], "'usual', 'quick', 'all', or a list of names"),
     ],
 )
 def test_an_unknown_method_raises(given, message):
@@ -334,10 +384,11 @@ classifier = DummyClassifier().fit(X, classes)
 shares = st.floats(-0.9, 0.9)
 
 
-def test_the_default_is_the_mean_squared_error_or_the_log_loss():
+def test_the_default_is_the_root_mean_squared_error_or_the_log_loss():
     scoring = make_scoring(None, "regression")
-    assert (scoring.name, scoring.is_loss) == ("mean squared error", True)
-    assert scoring.measure(regressor, X, y) == pytest.approx(mean_squared_error(y, regressor.predict(X)))
+    assert (scoring.name, scoring.is_loss, scoring.also) == ("typical error (RMSE)", True, None)
+    expected = root_mean_squared_error(y, regressor.predict(X))
+    assert scoring.measure(regressor, X, y) == pytest.approx(expected)
     for task in ("binary", "multiclass"):
         scoring = make_scoring(None, task)
         assert (scoring.name, scoring.is_loss) == ("log loss", True)

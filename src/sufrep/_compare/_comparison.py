@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -178,7 +178,7 @@ class Comparison:
             "best": None if self._choice() is None else self.best._asdict(),
             "verdict": list(self.verdict),
             "results": [_plain(asdict(item)) for item in self.summaries],
-            "fold_scores": [_plain(asdict(item)) for item in self.fold_scores],
+            "fold_scores": [_plain(_without_rows(item)) for item in self.fold_scores],
             "notes": list(self.notes),
         }
 
@@ -417,6 +417,12 @@ def _check_whole(parameter: str, value: object, least: int, most: int | None = N
     if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
         expected = f"{least} or more" if most is None else f"from {least} to {most}"
         raise InvalidParameterError(parameter, value, f"a whole number, {expected}")
+
+
+def _without_rows(item: FoldScore) -> dict[str, Any]:
+    row = asdict(replace(item, rows=None))
+    del row["rows"]
+    return row
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

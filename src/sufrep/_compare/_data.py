@@ -209,7 +209,7 @@ def sampled(data: ComparisonData, max_rows: int | None, seed: int) -> tuple[Comp
     present, codes = np.unique(data.codes[rows], return_inverse=True)
     time = None if data.time is None else replace(data.time, values=data.time.values[rows])
     note = (
-        f"Compared on {len(rows):,} of {n_rows:,} rows, all rows of {len(present):,} of "
+        f"Compared on {len(rows):,} of {n_rows:,} rows, which belong to {len(present):,} of "
         f"{len(data.levels):,} levels drawn at random; max_rows=None takes all rows."
     )
     sample = replace(

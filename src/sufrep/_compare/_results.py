@@ -13,6 +13,7 @@ from sufrep._compare._run import CODINGS, scores_by_method
 from sufrep._names import DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._statistics import (
     EQUAL_GAINS,
+    Spread,
     corrected_error,
     corrected_interval,
     holm,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 SIGNIFICANCE = 0.05
 # Scores that differ by a smaller share are as good as each other.
 MARGIN = 0.01
+_MARGIN_TEXT = f"{100 * MARGIN:g}\u00a0%"
 _MAX_NAMED = 6
 # Nobody would choose these for having few columns.
 _NEVER_SUGGESTED = frozenset({*CODINGS, "permutation", "multi_permutation"})
@@ -125,20 +127,17 @@ def summarise(
     scores: Sequence[FoldScore], scoring: Scoring, baseline: str, effective_n_folds: float
 ) -> list[Summary]:
     """Summarise every method with every model, best first, failures last."""
-    values = {key: _values(items) for key, items in scores_by_method(scores)}
+    by_method = dict(scores_by_method(scores))
     found: list[Summary] = []
     for model in dict.fromkeys(item.model for item in scores):
-        of_baseline = values.get((model, baseline), np.empty(0))
-        without = values.get((model, DROP), np.empty(0))
+        of_baseline, without = (by_method.get((model, method), []) for method in (baseline, DROP))
         of_model = [
-            _summary(
-                items, values[key], of_baseline, scoring, effective_n_folds, is_baseline=key[1] == baseline
-            )
-            for key, items in scores_by_method(scores)
+            _summary(items, of_baseline, scoring, effective_n_folds, is_baseline=key[1] == baseline)
+            for key, items in by_method.items()
             if key[0] == model
         ]
         over_drop = [
-            _gain(without, values[model, item.method], scoring, effective_n_folds)
+            _gain(without, by_method[model, item.method], scoring, effective_n_folds)
             if item.method != DROP
             else _NO_GAIN
             for item in of_model
@@ -198,30 +197,45 @@ class _Gain:
 _NO_GAIN = _Gain(math.nan, math.nan, math.nan, math.nan, math.nan, None)
 
 
-def _gain(reference: Floats, values: Floats, scoring: Scoring, effective_n_folds: float) -> _Gain:
+def _gain(
+    of_reference: Sequence[FoldScore],
+    of_method: Sequence[FoldScore],
+    scoring: Scoring,
+    effective_n_folds: float,
+) -> _Gain:
+    reference, values = _values(of_reference), _values(of_method)
     if not len(values) or len(values) != len(reference):
         return _NO_GAIN
     # Nothing can be relative to a reference without any loss.
     gains, unit = scoring.gains(reference, values), scoring.unit(reference) or math.nan
-    rounding = rounding_error(reference, values)
-    low, high = corrected_interval(gains, effective_n_folds, rounding)
-    p_plain, p_corrected = paired_p_values(gains, effective_n_folds, rounding)
+    rounding, spread = rounding_error(reference, values), _spread_of_rows(of_reference, of_method)
+    low, high = corrected_interval(gains, effective_n_folds, rounding, spread=spread)
+    p_plain, p_corrected = paired_p_values(gains, effective_n_folds, rounding, spread)
     improvement = float(gains.mean()) / unit
     return _Gain(improvement, low / unit, high / unit, p_plain, p_corrected, why_no_test(gains, rounding))
 
 
+def _spread_of_rows(one: Sequence[FoldScore], other: Sequence[FoldScore]) -> Spread | None:
+    """Return how much a difference of two methods varies by split, if the rows of every split tell."""
+    differences = [
+        first.rows - second.rows
+        for first, second in zip(one, other, strict=True)
+        if first.rows is not None and second.rows is not None and len(first.rows) > 1
+    ]
+    return Spread.of_rows(differences) if len(differences) == len(one) else None
+
+
 def _summary(
     items: Sequence[FoldScore],
-    values: Floats,
-    of_baseline: Floats,
+    of_baseline: Sequence[FoldScore],
     scoring: Scoring,
     effective_n_folds: float,
     *,
     is_baseline: bool,
 ) -> Summary:
-    gain = _NO_GAIN
+    gain, values = _NO_GAIN, _values(items)
     if not is_baseline:
-        gain = _gain(of_baseline, values, scoring, effective_n_folds)
+        gain = _gain(of_baseline, items, scoring, effective_n_folds)
     elif len(values):
         gain = replace(_NO_GAIN, improvement=0.0)
     done = [item for item in items if not item.failure]
@@ -310,15 +324,15 @@ def choose(
     done = [item for item in summaries if not item.failed]
     if not done:
         return None
-    top = done[0]
-    values = {key: _values(items) for key, items in scores_by_method(scores)}
-    best_values = values[top.model, top.method]
-    as_good = []
+    top, by_method = done[0], dict(scores_by_method(scores))
+    of_top, as_good = by_method[top.model, top.method], []
     for item in done:
         if item.model != top.model:
             continue
-        gaps = scoring.gains(values[item.model, item.method], best_values)
-        error = corrected_error(gaps, effective_n_folds) if why_no_test(gaps) is None else 0.0
+        of_item = by_method[item.model, item.method]
+        gaps, error = scoring.gains(_values(of_item), _values(of_top)), 0.0
+        if why_no_test(gaps) is None:
+            error = corrected_error(gaps, effective_n_folds, _spread_of_rows(of_item, of_top))
         if gaps.mean() <= max(MARGIN * abs(top.score), error):
             as_good.append(item)
     without = next((item for item in done if (item.model, item.method) == (top.model, DROP)), None)
@@ -331,7 +345,7 @@ def choose(
     )
     if without is not None and not helps:
         return Choice(without, top, as_good, helps=False)
-    usual = [item for item in as_good if item is top or item.method not in _NEVER_SUGGESTED]
+    usual = [item for item in as_good if item.method not in _NEVER_SUGGESTED] or as_good
     return Choice(min(usual, key=lambda item: item.n_columns), top, as_good, helps)
 
 
@@ -471,7 +485,7 @@ def _leave_out(
         ]
     model = choice.best.model
     if choice.helps:
-        why = f"{model} predicts {target} as well without it, within {MARGIN:.0%} or one standard error."
+        why = f"{model} predicts {target} as well without it, within {_MARGIN_TEXT} or one standard error."
     else:
         why = f"no encoding of it makes {model} predict {target} clearly better."
     paragraphs = [f"Leave {group} out: {why}"]
@@ -507,7 +521,7 @@ def _ties(choice: Choice, scoring: Scoring) -> str:
         return ""
     shown = ", ".join(item.method for item in others[:_MAX_NAMED])
     more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
-    text = f"As good, within {MARGIN:.0%} or one standard error: {shown}{more}."
+    text = f"As good, within {_MARGIN_TEXT} or one standard error: {shown}{more}."
     if choice.best is choice.top:
         return text
     fewer = f"{_columns(choice.best)} instead of {choice.top.n_columns}"

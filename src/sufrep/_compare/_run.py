@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from time import perf_counter
@@ -133,6 +133,8 @@ class FoldScore:
         Score of the test rows whose level has many, few or no training rows; NaN without such rows.
     n_common, n_rare, n_new : int
         Number of such rows.
+    rows : ndarray, shape (n_test,), or None
+        What each test row contributes to the score, if the scoring knows; see `Scoring`.
     """
 
     method: str
@@ -152,6 +154,7 @@ class FoldScore:
     n_common: int = 0
     n_rare: int = 0
     n_new: int = 0
+    rows: Floats | None = field(default=None, repr=False, compare=False)
 
 
 def scores_by_method(scores: Sequence[FoldScore]) -> Iterator[tuple[tuple[str, str], list[FoldScore]]]:
@@ -398,25 +401,27 @@ def _fit_and_score(model: Any, encoded: EncodedSplit, scoring: Scoring) -> dict[
     start = perf_counter()
     model.fit(encoded.train, encoded.y_train)
     middle = perf_counter()
-    score = float(scoring.measure(model, encoded.test, encoded.y_test))
+    rows = scoring.contributions(model, encoded.test, encoded.y_test) if scoring.contributions else None
+    score = float(scoring.measure(model, encoded.test, encoded.y_test) if rows is None else rows.mean())
     end = perf_counter()
     if not math.isfinite(score):
         raise ValueError(f"the {scoring.name} is {score}")
     found: dict[str, Any] = {
         "score": score,
+        "rows": rows,
         "fit_seconds": encoded.fit_seconds + middle - start,
         "predict_seconds": encoded.transform_seconds + end - middle,
     }
     if scoring.also is not None:
         found["also"] = _score_or_nan(scoring.also[1], model, encoded.test, encoded.y_test)
     for number, kind in enumerate(LEVEL_KINDS):
-        rows = np.flatnonzero(encoded.kinds == number)
-        found[f"n_{kind}"] = len(rows)
-        if len(rows) == len(encoded.kinds):
+        own = np.flatnonzero(encoded.kinds == number)
+        found[f"n_{kind}"] = len(own)
+        if len(own) == len(encoded.kinds):
             found[kind] = score
-        elif len(rows):
-            part = take_rows(encoded.test, rows)
-            found[kind] = _score_or_nan(scoring.measure, model, part, encoded.y_test[rows])
+        elif len(own):
+            part = take_rows(encoded.test, own)
+            found[kind] = _score_or_nan(scoring.measure, model, part, encoded.y_test[own])
     return found
 
 
@@ -448,6 +453,9 @@ class Scoring:
         Name and measure of a score that is shown next to it, because more readers know it.
     in_units : bool
         Whether a score is in the units of the target.
+    contributions : callable or None
+        Takes what `measure` takes, and returns what each row contributes: values with the score as their
+        mean, and whose variance divided by their number is the variance of the score.
     """
 
     name: str
@@ -455,6 +463,7 @@ class Scoring:
     is_loss: bool
     also: tuple[str, Callable[[Any, Any, Array], float]] | None = None
     in_units: bool = False
+    contributions: Callable[[Any, Any, Array], Floats] | None = None
 
     def gains(self, baseline: Floats, scores: Floats) -> Floats:
         """Return by how much each score is better than its baseline."""
@@ -485,9 +494,15 @@ def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scori
     check_scoring(scoring)
     if scoring is None:
         if task == "regression":
-            return Scoring("typical error (RMSE)", _root_mean_squared_error, is_loss=True, in_units=True)
+            return Scoring(
+                "typical error (RMSE)",
+                _root_mean_squared_error,
+                is_loss=True,
+                in_units=True,
+                contributions=_error_contributions,
+            )
         also = ("AUC", get_scorer("roc_auc")) if task == "binary" else ("accuracy", get_scorer("accuracy"))
-        return Scoring("log loss", _log_loss, is_loss=True, also=also)
+        return Scoring("log loss", _log_loss, is_loss=True, also=also, contributions=_row_log_losses)
     if callable(scoring):
         return Scoring(getattr(scoring, "__name__", "score"), scoring, is_loss=False)
     scorer = get_scorer(scoring)
@@ -523,11 +538,22 @@ def check_scorer(name: str, y: Array, task: str) -> None:
 
 
 def _root_mean_squared_error(model: Any, columns: Any, y: Array) -> float:
-    return float(np.sqrt(np.mean((np.asarray(model.predict(columns)).reshape(-1) - y) ** 2)))
+    return float(_error_contributions(model, columns, y).mean())
+
+
+def _error_contributions(model: Any, columns: Any, y: Array) -> Floats:
+    """Squared errors, scaled and shifted so that the root of their mean is linear in them, to first order."""
+    errors: Floats = (np.asarray(model.predict(columns), dtype=np.float64).reshape(-1) - y) ** 2
+    typical = float(np.sqrt(errors.mean()))
+    return (errors / typical + typical) / 2 if typical > 0 else errors
 
 
 def _log_loss(model: Any, columns: Any, y: Array) -> float:
-    return float(log_losses(np.asarray(model.predict_proba(columns)), model.classes_, y).mean())
+    return float(_row_log_losses(model, columns, y).mean())
+
+
+def _row_log_losses(model: Any, columns: Any, y: Array) -> Floats:
+    return log_losses(np.asarray(model.predict_proba(columns)), model.classes_, y)
 
 
 class _NegatedScorer:
