@@ -12,7 +12,8 @@ WHOLE_FITS := src tests/golden tests/browser tests/fuzz tests/causal/test_aipw.p
 	$(addprefix tests/cli/test_,compare.py main.py) \
 	$(addprefix tests/compare/test_,comparison.py snippet.py) \
 	$(addprefix tests/paper/test_,$(addsuffix .py,effects figures methods models run)) \
-	$(addprefix tests/encoders/test_,$(addsuffix .py,archive composition conformance cross_fitting \
+	tests/test_archive.py \
+	$(addprefix tests/encoders/test_,$(addsuffix .py,composition conformance cross_fitting \
 	every_frame_library latent_regressor latent_state new_levels persistence registry sufficiency sufficient))
 # They run next to the others: two processes without workers take less time in all than workers that report every test.
 WHOLE_FITS_LOG := .pytest_cache/whole_fits.log

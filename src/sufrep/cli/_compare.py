@@ -69,8 +69,6 @@ _SPELLING = Spelling(
 )
 # Rows of the printed table.
 _SHOWN = 12
-# For tables that also hold text or dates, which an encoder alone passes through.
-_NUMERIC_ONLY_NOTE = " (uses the numeric columns only; the code in the report also handles text and dates)"
 
 MethodsOption = Annotated[
     list[str],
@@ -274,6 +272,8 @@ def _finish(
     as_json: bool,
 ) -> None:
     """Print the results, and write the report and the encoder."""
+    from sufrep import save as save_steps
+
     if as_json:
         print_json(found.to_dict(), indent=1)
     else:
@@ -285,10 +285,11 @@ def _finish(
             message(f"report: {html}")
         if save is not None:
             with waiting("fitting the encoder on all rows"):
-                encoder = found.fit_encoder()
-                (encoder if source is None else keep_reading(encoder, source)).save(save)
-            note = "" if found.plan.data.all_numeric else _NUMERIC_ONLY_NOTE
-            message(f"encoder: {save}{note}")
+                steps = found.fit_best()[:-1]
+                if source is not None:
+                    keep_reading(steps[0], source)
+                save_steps(steps, save)
+            message(f"encoder: {save}")
     if found.summaries[0].failed:
         raise typer.Exit(EXIT_FAILED)
 

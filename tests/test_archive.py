@@ -20,11 +20,18 @@ import pandas as pd
 import pytest
 
 import sufrep
-from sufrep import LatentStateEncoder, LocalEffectEncoder, MeansEncoder, MixedModelEncoder, SufficientEncoder
-from sufrep.cli._describe import _lines, description
+from sufrep import (
+    LatentStateEncoder,
+    LocalEffectEncoder,
+    MeansEncoder,
+    MixedModelEncoder,
+    SufficientEncoder,
+    _archive,
+)
+from sufrep._archive import DEEPEST, _Index, archive_of, json_of, read_archive
+from sufrep._description import read_description
+from sufrep.cli._describe import _lines
 from sufrep.encoders import _persistence
-from sufrep.encoders._archive import DEEPEST, _Index, archive_of, json_of, read_archive
-from sufrep.encoders._persistence import load_certainty
 from sufrep.errors import EncoderFileError, NotSavableError, SufrepError
 
 N_LEVELS = 40  # more than a manifest lists one by one
@@ -607,8 +614,36 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
                 assert new.shape == (len(rows), len(loaded.get_feature_names_out()))
             except SufrepError:
                 pass
-            described = json.loads(json.dumps(description(loaded, load_certainty(path)), allow_nan=False))
-            assert all(isinstance(line, str) for line in _lines(described))
+            assert all(isinstance(line, str) for line in _lines(read_description(path)))
             loaded.save(path)
             sufrep.load(path)
     assert n_refused > 25
+
+
+# The manifest alone
+
+
+def test_the_manifest_is_read_without_the_arrays(file, monkeypatch):
+    expected = read_archive(file)[0]
+    monkeypatch.setattr(_archive._Reader, "array", None)
+    assert _archive.read_manifest(file) == expected
+
+
+@pytest.mark.parametrize("cut", [1, 100, 1000])
+def test_a_file_whose_end_is_missing_is_not_described(cut, file, original):
+    file.write_bytes(original[:-cut])
+    with pytest.raises(EncoderFileError, match="another length than its arrays need"):
+        read_description(file)
+
+
+def test_a_file_with_something_after_its_end_is_not_described(file, original):
+    file.write_bytes(original + b"x")
+    with pytest.raises(EncoderFileError, match="another length than its arrays need"):
+        read_description(file)
+
+
+@pytest.mark.parametrize("shape", [[10**30], [2] * 1000, [-1], "12"])
+def test_an_impossible_shape_is_not_described(shape, file):
+    file.write_bytes(with_manifest(file, lambda manifest: manifest["arrays"][0].update(shape=shape)))
+    with pytest.raises(EncoderFileError, match=r"has no shape|not as large as it is described"):
+        read_description(file)
