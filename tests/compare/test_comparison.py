@@ -6,7 +6,6 @@ import json
 import math
 import re
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import ShuffleSplit
 from xgboost import XGBRegressor
 
-from sufrep import compare, load, make_encoder, save
+from sufrep import Comparison, compare, load, make_encoder, save
+from sufrep._compare._comparison import Best
 from sufrep._compare._page import comparison_page
 from sufrep._compare._snippet import pipeline_code
 from sufrep._names import COMPARED_METHODS
@@ -282,13 +282,13 @@ def test_the_report_is_written_without_temporary_files(found, tmp_path):
 
 @pytest.mark.parametrize("method", ["means", "mixed_model", "sufficient", "drop"])
 @pytest.mark.parametrize("kind", ["frame", "array"])
-def test_every_route_to_the_winner_gives_the_same_predictions(mixed, method, kind, tmp_path):
-    """The evaluated pipeline, `fit_best`, the code of the report, and the saved steps; with text and dates."""
+def test_every_route_to_the_winner_gives_the_same_predictions(mixed, method, kind, tmp_path, monkeypatch):
+    """The evaluated pipeline, `fit_best`, the code of the report, the saved steps; with text and dates."""
     X, y = mixed
     table, group = (X, "town") if kind == "frame" else (X.to_numpy(object), X.columns.get_loc("town"))
     model = HistGradientBoostingRegressor(max_iter=20, min_samples_leaf=5)
     found = compare(table, y, group=group, methods=["drop"], models={"boosting": model}, cv=2)
-    found = replace(found, summaries=[replace(found.summaries[0], method=method), *found.summaries[1:]])
+    monkeypatch.setattr(Comparison, "best", Best(method, "boosting"))
     best = found.fit_best()
     save(best[:-1], tmp_path / "town.sufrep")
     names: dict[str, Any] = {"X": table, "y": y}

@@ -835,7 +835,7 @@ def test_of_a_judge_the_name_is_saved_and_the_encoder_is_not_fitted_again_withou
     np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))
     assert_same_attributes(loaded, encoder)
     for again in (loaded, clone(loaded)):
-        text = rf"estimator is '{re.escape(name)}'.*\nHint: .*set_params\(estimator=…\).*only the name"
+        text = rf"estimator is '{re.escape(name)}'.*\nHint: .*only the name.*set_params\(estimator=…\)"
         with pytest.raises(InvalidParameterError, match=text):
             again.fit(X, y)
     np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))  # the failed fit changed nothing

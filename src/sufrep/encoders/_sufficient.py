@@ -259,8 +259,8 @@ class SufficientEncoder(GroupEncoder):
         """Refuse groups without a level, learners for another target, and numbers that they cannot use."""
         if isinstance(self.estimator, str):
             expected = (
-                "the learner itself before another fit, as in set_params(estimator=…); a saved encoder "
-                "keeps only the name of the one that judged its components"
+                "a learner, or None; a saved encoder keeps only the name of the one that judged it, and "
+                "needs one for another fit, as in set_params(estimator=…)"
             )
             raise InvalidParameterError("estimator", self.estimator, expected)
         if isinstance(self.cv, Iterator):
