@@ -24,7 +24,7 @@ WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Compare every representation on the paper's simulated data; ends with a report to open
+demo: $(READY) ## Compare every representation on simulated houses; ends with a report to open
 	@mkdir -p demo_output
 	@$(BIN)/sufrep demo --html demo_output/report.html
 

@@ -310,11 +310,14 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     report = tmp_path / "demo.html"
     result = sufrep(f"demo --html {report} --jobs 1 --seed 3")
     assert result.code == 0, result.err
-    assert "sufrep: 3,000 simulated rows, 100 levels that act through 5 hidden states" in result.err
-    assert "Encode group with" in result.out
+    simulated = "The data are simulated: 4,000 house sales in 300 zip codes."
+    assert f"sufrep: {simulated}" in result.err
+    assert f"Note: {simulated}" in result.out
+    assert simulated in report.read_text("utf-8")
+    assert re.search("zipcode.* price", result.out)
     namespace: dict[str, Any] = {}
     exec(code_in(report), namespace)
-    assert namespace["model"].predict(namespace["X"]).shape == (3_000,)
+    assert namespace["model"].predict(namespace["X"]).shape == (4_000,)
     assert "seed=3" in code_in(report)
 
 

@@ -209,28 +209,29 @@ def demo(
     seed: SeedOption = 0,
     force: ForceOption = False,
 ) -> None:
-    """Compare all encodings on simulated data, and write the report.
+    """Compare all encodings on simulated house sales, and write the report.
 
-    As in the paper, levels act on the target through hidden states, which also shift the covariates.
+    As in the paper, zip codes act on the price through hidden states, the types of neighbourhoods, which also
+    shape the other columns. In Python, sufrep.datasets.load_houses() gives the same table.
 
     Example: sufrep demo --html demo.html
     """
-    from sufrep import simulate
+    from sufrep.datasets import load_houses
 
     _check_files([], html, None, force=force)
     check_renderer(html)
     pl = import_package("polars", "The demonstration", "cli")
-    setup = {"n": 3_000, "n_latent": 5, "levels_per_latent": 20, "seed": seed}
-    drawn = simulate("latent_linear", **setup)
-    X = pl.DataFrame(drawn.columns())
-    message(f"{X.height:,} simulated rows, {X['group'].n_unique()} levels that act through 5 hidden states")
-    y = pl.Series("y", drawn.y)
-    found = _run(X, y, group="group", models=("xgboost",), n_jobs=jobs, random_state=seed)
-    given = ", ".join(f"{name}={value}" for name, value in setup.items())
+    houses = load_houses(seed=seed)
+    X, y = pl.DataFrame(houses.columns()), pl.Series(houses.target, houses.y)
+    simulated = f"The data are simulated: {X.height:,} house sales in {houses.n_levels} zip codes."
+    message(simulated)
+    found = _run(X, y, group=houses.group, models=("xgboost",), n_jobs=jobs, random_state=seed)
     loading = (
-        "import polars as pl\nfrom sufrep import simulate\n"
-        f'drawn = simulate("latent_linear", {given})\nX, y = pl.DataFrame(drawn.columns()), drawn.y'
+        f"import polars as pl\nfrom sufrep.datasets import load_houses\n"
+        f"houses = load_houses(seed={seed})  # simulated\n"
+        f"X, y = pl.DataFrame(houses.columns()), pl.Series({houses.target!r}, houses.y)"
     )
+    found = replace(found, notes=(simulated, *found.notes))
     _finish(found, html, None, loading, None, as_json=False)
 
 
