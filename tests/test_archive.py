@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import sufrep
 from sufrep import (
+    DropColumns,
     LatentStateEncoder,
     LocalEffectEncoder,
     MeansEncoder,
     MixedModelEncoder,
     SufficientEncoder,
+    ToNumbers,
     _archive,
 )
 from sufrep._archive import DEEPEST, _Index, archive_of, json_of, read_archive
@@ -361,6 +364,16 @@ def test_names_that_fill_the_memory_are_refused(file, monkeypatch):
         encoder.save(file)
 
 
+def test_names_of_indicators_that_fill_the_memory_are_refused(file, monkeypatch):
+    numbers = ToNumbers().fit(rows_of(3))
+    sufrep.save(numbers, file)
+    monkeypatch.setattr(_persistence, "_MOST_LETTERS", 2)  # "g" is repeated for each of its 3 levels
+    with pytest.raises(EncoderFileError, match="the names of its columns are too long"):
+        sufrep.load(file)
+    with pytest.raises(NotSavableError, match="the names of its columns are too long"):
+        sufrep.save(numbers, file)
+
+
 @pytest.mark.parametrize(
     ("attribute", "value"),
     [
@@ -585,6 +598,8 @@ def mutate(manifest: Any, draw: random.Random) -> None:
         MixedModelEncoder("g"),
         sufrep.make_encoder("one_hot", "g", sparse_output=True),
         SufficientEncoder("g"),
+        make_pipeline(ToNumbers(keep="g"), MeansEncoder("g")),
+        make_pipeline(ToNumbers(keep="g"), DropColumns("g")),
     ],
     ids=lambda encoder: type(encoder).__name__,
 )
@@ -593,8 +608,10 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
     # A change may be what another encoder would have written, so that the values may differ; but whatever is
     # loaded encodes rows, and can be described, saved and loaded.
     rows = rows_of()
+    if isinstance(encoder, Pipeline):
+        rows = rows.assign(view=["sea", "hill", None, ""] * N_LEVELS, sold="2024-02-29")
     path = tmp_path / "encoder.sufrep"
-    encoder.fit(rows, np.random.default_rng(1).normal(size=len(rows))).save(path)
+    sufrep.save(encoder.fit(rows, np.random.default_rng(1).normal(size=len(rows))), path)
     original, draw, n_refused = path.read_bytes(), random.Random(0), 0
     for _ in range(80):
         path.write_bytes(original)
@@ -615,7 +632,7 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
             except SufrepError:
                 pass
             assert all(isinstance(line, str) for line in _lines(read_description(path)))
-            loaded.save(path)
+            sufrep.save(loaded, path)
             sufrep.load(path)
     assert n_refused > 25
 

@@ -596,9 +596,18 @@ def test_steps_that_do_not_fit_together_are_refused(change, mixed_file):
         sufrep.load(mixed_file)
 
 
-def test_a_step_that_leaves_a_trillion_columns_is_refused(file):
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"n_features_in_": 10**12},
+        {"feature_names_in_": {"$levels": ["a", "b", 3]}},
+        {"feature_names_in_": {"$levels": ["a"]}},
+    ],
+    ids=repr,
+)
+def test_a_step_for_columns_that_it_was_not_fitted_to_is_refused(changed, file):
     sufrep.save(DropColumns(0).fit(np.ones((2, 3))), file)
-    change_manifest(file, lambda manifest: manifest["steps"][0]["fitted"].update(n_features_in_=10**12))
+    change_manifest(file, lambda manifest: manifest["steps"][0]["fitted"].update(changed))
     with pytest.raises(EncoderFileError, match="other columns than those that the step was fitted to"):
         sufrep.load(file)
 

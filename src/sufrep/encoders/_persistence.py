@@ -175,8 +175,8 @@ def _restore(packed: Mapping[str, Any], unpacker: Unpacker, classes: Mapping[str
 def _check_columns(step: Any) -> None:
     """Raise if a fitted step without a table of levels could not transform rows."""
     marks = step.kinds_ if isinstance(step, ToNumbers) else step.kept_.tolist()
-    # In this order: a number of columns is short, and so many names may not be.
-    if step.n_features_in_ != len(marks) or len(input_names(step)) != len(marks):
+    named = getattr(step, "feature_names_in_", np.empty(0)).tolist()
+    if step.n_features_in_ != len(marks) or len(named) not in (0, len(marks)) or not _all_are(str, named):
         raise ValueError("other columns than those that the step was fitted to")
     row = np.zeros((1, len(marks)), dtype=object)
     if isinstance(step, ToNumbers):
