@@ -65,7 +65,8 @@ def load_houses(seed: int = 0) -> Dataset:
 
     The data are made up. Each zip code has a type of neighbourhood, which nobody observes: it decides what a
     square foot costs, and what houses look like. So the other houses of a zip code say more about a price
-    than the house alone does.
+    than the house alone does. The prices of the types were chosen, after looking at results, so that
+    covariates help about as much as mean prices do: which encoding is best here says nothing about real data.
 
     Parameters
     ----------
