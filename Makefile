@@ -14,9 +14,10 @@ WHOLE_FITS := src tests/golden tests/browser tests/fuzz tests/causal/test_aipw.p
 	tests/frames/test_factorize.py \
 	$(addprefix tests/charts/test_,drift.py points.py rankings.py) \
 	$(addprefix tests/paper/test_,$(addsuffix .py,effects figures methods models run)) \
+	tests/test_archive.py \
 	$(addprefix tests/solvers/test_,$(addsuffix .py,effects level_kernels low_rank mixed_model mixture multinomial \
 	nesting sparse_pca)) \
-	$(addprefix tests/encoders/test_,$(addsuffix .py,archive composition conformance cross_fitting \
+	$(addprefix tests/encoders/test_,$(addsuffix .py,composition conformance cross_fitting \
 	every_frame_library judging latent_regressor latent_state lemmas level_models low_rank means new_levels \
 	persistence registry sufficiency sufficient))
 # They run next to the others: two processes without workers take less time in all than workers that report every test.
@@ -28,7 +29,7 @@ WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Compare every representation on the paper's simulated data; ends with a report to open
+demo: $(READY) ## Compare every representation on simulated houses; ends with a report to open
 	@mkdir -p demo_output
 	@$(BIN)/sufrep demo --html demo_output/report.html
 

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.pipeline import make_pipeline
 
 from fuzz.part import Case, Outcome, Part, signature
 from fuzz.worker import Worker
-from sufrep import MeansEncoder, load, make_encoder
+from sufrep import MeansEncoder, ToNumbers, load, make_encoder, save
 from sufrep._files import open_table
 from sufrep.errors import SufrepError
 
@@ -162,7 +163,7 @@ def write_originals(folder: Path) -> None:
     database.close()
     _write_duckdb(folder)
     for method, parameters in ENCODERS.items():
-        fit_encoder(method, parameters, table).save(folder / f"{method}.sufrep")
+        save(fit_encoder(method, parameters, table), folder / f"{method}.sufrep")
 
 
 def _write_duckdb(folder: Path) -> None:
@@ -173,9 +174,9 @@ def _write_duckdb(folder: Path) -> None:
 
 
 def fit_encoder(method: str, parameters: dict[str, Any], table: pl.DataFrame) -> Any:
-    """An encoder of the table's places."""
-    encoder = make_encoder(method, "place", covariates=["size", "rooms"], **parameters)
-    return encoder.fit(table.drop("price"), table["price"])
+    """An encoder of the table's places, after its dates became numbers."""
+    encoder = make_encoder(method, "place", covariates=["size", "rooms", "day_days"], **parameters)
+    return make_pipeline(ToNumbers(keep="place"), encoder).fit(table.drop("price"), table["price"])
 
 
 # In the worker

@@ -7,9 +7,14 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
+
+from sufrep import SufficientEncoder
+from sufrep.encoders._judging import CANDIDATES, DROP, Judgement
 
 # How many examples hypothesis draws for a law: few by default, ten times as many on request, as in
 # HYPOTHESIS_PROFILE=long make unit. No deadline, because a slow machine breaks no law.
@@ -54,3 +59,20 @@ def limited_file_size() -> Callable[[], AbstractContextManager[int]]:
             signal.signal(signal.SIGXFSZ, handler)
 
     return limited
+
+
+@pytest.fixture
+def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Make SufficientEncoder choose given components without judging, for what holds for any choice."""
+
+    def chosen(*components: str) -> None:
+        def judged(_encoder: SufficientEncoder, inputs: Any, _components: Any) -> Judgement:
+            n = inputs.table.n_rows
+            losses = {DROP: np.ones(n), "both": np.zeros(n)} if components else {DROP: np.ones(n)}
+            shuffled = {("both", component): np.ones(n) for component in components}
+            return Judgement(losses, shuffled, dict.fromkeys(losses, 0), None, [np.arange(n)])
+
+        monkeypatch.setitem(CANDIDATES, "both", components)
+        monkeypatch.setattr(SufficientEncoder, "_judge", judged)
+
+    return chosen

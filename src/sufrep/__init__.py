@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ColdStartEstimator,
         ContrastEncoder,
         Drift,
+        DropColumns,
         FisherEncoder,
         LatentStateEncoder,
         LatentStateRegressor,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         ToNumbers,
         load,
         make_encoder,
+        save,
         sufficiency_check,
     )
     from sufrep.moments import GroupMoments
@@ -55,6 +57,7 @@ __all__ = [
     "Comparison",
     "ContrastEncoder",
     "Drift",
+    "DropColumns",
     "EffectEstimate",
     "FisherEncoder",
     "GroupMoments",
@@ -76,6 +79,7 @@ __all__ = [
     "compare",
     "load",
     "make_encoder",
+    "save",
     "simulate",
     "sufficiency_check",
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from numbers import Integral
 from textwrap import shorten
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
@@ -122,15 +123,15 @@ def run_grid(
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Start processes that never get the signal of Ctrl-C; in this one it waits until the end."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    """Start processes that ignore Ctrl-C, which they inherit; this one ignores it for as long only."""
+    if current_thread() is not main_thread():  # others cannot handle signals
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
 
 
 def check_n_jobs(n_jobs: int | None) -> None:

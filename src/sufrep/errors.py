@@ -495,16 +495,6 @@ class ComparisonError(SufrepError, RuntimeError):
         )
 
 
-class NoEncoderError(SufrepError, ValueError):
-    """The best method of a comparison is not an encoder of ours, so there is nothing to save."""
-
-    def __init__(self, method: str) -> None:
-        super().__init__(
-            f"The best method is {method!r}, which is not one of sufrep's encoders: nothing to save.\n"
-            "Hint: use Comparison.fit_best(), or `sufrep encode` with the method that you want."
-        )
-
-
 # Files
 
 
@@ -582,6 +572,16 @@ class NotSavableError(SufrepError, TypeError):
         super().__init__(
             f"{what} is {value!r} (a {type(value).__name__}), which cannot be saved without pickle.\n"
             "Hint: use plain values (numbers, text, lists), or pickle the encoder if its readers trust you."
+        )
+
+
+class ForeignStepError(SufrepError, TypeError):
+    """A step to be saved is another library's, and files hold steps of sufrep only."""
+
+    def __init__(self, name: str, step: object, hint: str) -> None:
+        super().__init__(
+            f"The step {name!r} is {step!r}, which is not one of sufrep's: a file without code cannot hold "
+            f"it.\nHint: {hint}"
         )
 
 

@@ -16,10 +16,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeRegressor
 
 import sufrep as package
-from sufrep import compare, load
+from sufrep import Comparison, DropColumns, MeansEncoder, ToNumbers, compare, load, save
 from sufrep._compare import _run
+from sufrep._compare._comparison import Best
 from sufrep._files import open_table
 from sufrep._report import _render
 
@@ -182,25 +186,82 @@ def test_the_saved_encoder_is_the_best_one(sufrep, numbers, tmp_path):
     np.testing.assert_array_equal(np.asarray(load(saved).transform(X)), np.asarray(inside.transform(X)))
 
 
-def test_an_encoder_of_a_table_with_text_and_dates_can_be_applied_to_such_tables(sufrep, table, tmp_path):
-    saved, out = tmp_path / "zip.sufrep", tmp_path / "out.parquet"
+@pytest.mark.parametrize("method", ["means", "sufficient", "drop"])
+def test_the_file_the_code_and_python_make_the_same_columns(sufrep, table, tmp_path, monkeypatch, method):
+    """All routes to the winner, on a table with text and dates, give a model the same predictions."""
+    monkeypatch.setattr(Comparison, "best", Best(method, "linear"))
+    saved, out, report = tmp_path / "zip.sufrep", tmp_path / "out.parquet", tmp_path / "report.html"
     roles = "--target price --group zipcode --drop id rating cheap"
-    result = sufrep(f"compare {table} {roles} {FAST} --save {saved}")
-    assert "uses the numeric columns only; the code in the report also handles text and dates" in result.err
-    assert load(saved).feature_names_in_.tolist() == ["zipcode", "sqft", "rooms", "sold", "view"]
+    result = sufrep(f"compare {table} {roles} {FAST} --save {saved} --html {report}")
+    assert result.code == 0, result.err
+    assert f"sufrep: encoder: {saved}\n" in result.err
     assert sufrep(f"apply {saved} {table} --out {out}").code == 0
-    assert pl.read_parquet(out).width > houses().width
+    rows = open_table(table, text=["zipcode"], drop=["id", "rating", "cheap"]).read()
+    X, y = rows.drop("price"), rows["price"].to_numpy()
+    best = compare(X, y, group="zipcode", methods=["means", "drop"], models="linear", cv=2).fit_best()
+    namespace: dict[str, Any] = {}
+    exec(code_in(report), namespace)
+    steps = load(saved)
+    assert steps[0].feature_names_in_.tolist() == ["zipcode", "sqft", "rooms", "sold", "view"]
+    applied = pl.read_parquet(out)
+    assert ("zipcode" in applied.columns) == (method != "drop")
+    assert {"view", "view_sea", "sold_month", "cheap"} <= set(applied.columns)
+    routes = {
+        "fit_best": best[:-1].transform(X),
+        "code": namespace["model"][:-1].transform(namespace["X"]),
+        "file": steps.transform(X),
+        "apply": applied.select(steps.get_feature_names_out().tolist()),
+    }
+    model = DecisionTreeRegressor(random_state=0)
+    expected = clone(model).fit(routes["fit_best"], y).predict(routes["fit_best"])
+    for name, columns in routes.items():
+        columns = np.asarray(columns, dtype=float)
+        predicted = clone(model).fit(columns, y).predict(columns)
+        np.testing.assert_allclose(predicted, expected, rtol=1e-9, err_msg=name)
 
 
-def test_if_dropping_the_column_is_best_no_encoder_is_saved(sufrep, tmp_path):
-    path = tmp_path / "noise.csv"
-    noise = np.random.default_rng(1).normal(size=120)
-    houses().select("zipcode", "sqft").with_columns(price=noise).write_csv(path)
-    result = sufrep(f"compare {path} --target price --group zipcode {LINEAR} --save {tmp_path}/zip.sufrep")
-    assert "Drop zipcode" in result.out
+def test_codes_that_look_like_numbers_stay_the_text_that_they_were(sufrep, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pl.DataFrame({"g": ["01", "02"] * 20, "kind": ["1", "2", "03", "4"] * 10, "x": rng.normal(size=40)})
+    steps = make_pipeline(ToNumbers(keep="g"), MeansEncoder("g")).fit(X)
+    save(steps, tmp_path / "g.sufrep")  # without a reading, as Python saves it
+    X.write_csv(tmp_path / "new.csv")
+    assert sufrep(f"apply {tmp_path}/g.sufrep {tmp_path}/new.csv --out {tmp_path}/out.parquet").code == 0
+    new = pl.read_parquet(tmp_path / "out.parquet").select(steps.get_feature_names_out().tolist())
+    np.testing.assert_array_equal(new.to_numpy(), steps.transform(X))
+
+
+def test_an_encoder_of_another_library_is_refused_and_ours_is_named(sufrep, numbers, tmp_path, monkeypatch):
+    monkeypatch.setattr(Comparison, "best", Best("target_encoder", "linear"))
+    saved = tmp_path / "zip.sufrep"
+    result = sufrep(f"compare {numbers} --target price --group zipcode {FAST} --save {saved}")
     assert result.code == 1
-    assert "'drop'" in result.err
-    assert not (tmp_path / "zip.sufrep").exists()
+    assert "Hint: MeansEncoder(group, covariates=[], use_target=True) is sufrep's equivalent" in result.err
+    assert not saved.exists()
+
+
+def test_a_file_that_leaves_the_column_out_has_no_levels_to_compare(sufrep, numbers, tmp_path):
+    save(DropColumns("zipcode").fit(pl.read_csv(numbers)), tmp_path / "zip.sufrep")
+    result = sufrep(f"drift {tmp_path}/zip.sufrep {numbers}")
+    assert result.code == 1
+    assert "it leaves the column out, and knows nothing about its levels.\nHint: " in result.err
+
+
+def test_the_drift_of_a_table_with_text_and_dates_is_that_of_its_numbers(sufrep, table, tmp_path):
+    rows = open_table(table, text=["zipcode"], drop=["id"]).read()
+    steps = make_pipeline(ToNumbers(keep="zipcode"), MeansEncoder("zipcode")).fit(rows)
+    save(steps, tmp_path / "zip.sufrep")
+    printed = json.loads(sufrep(f"drift {tmp_path}/zip.sufrep {table} --json").out)
+    assert printed == json.loads(json.dumps(steps[1].drift(steps[0].transform(rows)).to_dict()))
+
+
+def test_two_encoders_in_a_row_are_for_python_only(sufrep, numbers, tmp_path):
+    X = pl.read_csv(numbers)
+    first = MeansEncoder("zipcode").set_output(transform="polars")
+    save(make_pipeline(first, MeansEncoder("rooms")).fit(X), tmp_path / "two.sufrep")
+    result = sufrep(f"apply {tmp_path}/two.sufrep {numbers} --out {tmp_path}/out.csv")
+    assert result.code == 1
+    assert "it holds 2 encoders, or steps after one.\nHint: use it in Python" in result.err
 
 
 # Options
@@ -249,11 +310,14 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     report = tmp_path / "demo.html"
     result = sufrep(f"demo --html {report} --jobs 1 --seed 3")
     assert result.code == 0, result.err
-    assert "sufrep: 3,000 simulated rows, 100 levels that act through 5 hidden states" in result.err
-    assert "Encode group with" in result.out
+    simulated = "The data are simulated: 4,000 house sales in 300 zip codes."
+    assert f"sufrep: {simulated}" in result.err
+    assert f"Note: {simulated}" in result.out
+    assert simulated in report.read_text("utf-8")
+    assert re.search("zipcode.* price", result.out)
     namespace: dict[str, Any] = {}
     exec(code_in(report), namespace)
-    assert namespace["model"].predict(namespace["X"]).shape == (3_000,)
+    assert namespace["model"].predict(namespace["X"]).shape == (4_000,)
     assert "seed=3" in code_in(report)
 
 

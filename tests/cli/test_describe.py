@@ -8,8 +8,9 @@ from datetime import date
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.pipeline import make_pipeline
 
-from sufrep import ContrastEncoder, MeansEncoder, SufficientEncoder
+from sufrep import ContrastEncoder, DropColumns, MeansEncoder, SufficientEncoder, ToNumbers, save
 from sufrep.encoders import make_encoder
 
 FRAME = pl.DataFrame(
@@ -81,6 +82,36 @@ def test_every_group_has_its_most_certain_levels(sufrep, tmp_path):
     groups = json.loads(sufrep(f"describe {tmp_path}/g.sufrep --json").out)["groups"]
     named = [[entry["level"] for entry in group["most_certain"]] for group in groups]
     assert named == [["d", "b"], [1]]
+
+
+def test_all_steps_are_described(sufrep, tmp_path):
+    rows = FRAME.with_columns(view=pl.Series(["sea", None, "sea", "hill"]), note=pl.Series([[1]] * 4))
+    steps = make_pipeline(ToNumbers(keep="zip"), MeansEncoder("zip", covariates=["sqft", "view_sea"]))
+    save(steps.fit(rows), tmp_path / "zip.sufrep")
+    out = sufrep(f"describe {tmp_path}/zip.sufrep").out
+    assert out.startswith(
+        "ToNumbers, then MeansEncoder (method means)\n"
+        "  group         zip: 3 level(s), 4 row(s)\n"
+        "  as numbers    view\n"
+        "  left out      note\n"
+        "  covariates    sqft, view_sea\n"
+        "  new columns   view_hill, view_sea, view_null, zip_mean_sqft, zip_mean_view_sea\n"
+        "  parameters    group='zip', covariates=['sqft', 'view_sea']\n"
+    )
+    described = json.loads(sufrep(f"describe {tmp_path}/zip.sufrep --json").out)
+    assert described["steps"] == ["ToNumbers", "MeansEncoder"]
+    assert described["columns_needed"] == ["zip", "sqft", "rooms", "view", "note"]
+
+
+def test_a_column_that_is_left_out_is_described(sufrep, tmp_path):
+    save(DropColumns("zip").fit(FRAME), tmp_path / "zip.sufrep")
+    assert sufrep(f"describe {tmp_path}/zip.sufrep").out == (
+        "DropColumns (method drop)\n"
+        "  left out      zip\n"
+        "  covariates    none\n"
+        "  new columns   none\n"
+        "  parameters    columns='zip'\n"
+    )
 
 
 def test_the_choice_of_a_sufficient_encoder_is_described(sufrep, tmp_path):

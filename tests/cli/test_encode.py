@@ -416,13 +416,13 @@ def test_only_one_batch_is_in_memory(sufrep, encoder, tmp_path, monkeypatch):
     (tmp_path / "long.csv").write_text("zipcode,sqft,rooms\n" + "01234,100,3\n98178,80,2\n" * 20_000)
     monkeypatch.setattr(_encode, "BATCH", 1000)
     heights = []
-    original = _encode.UnseenCounter.transform
+    original = _encode.BatchEncoder.transform
 
     def measured(self, X):
         heights.append(X.height)
         return original(self, X)
 
-    monkeypatch.setattr(_encode.UnseenCounter, "transform", measured)
+    monkeypatch.setattr(_encode.BatchEncoder, "transform", measured)
     assert sufrep(f"apply {encoder} {tmp_path}/long.csv --out {tmp_path}/out.csv").code == 0
     assert sum(heights) == 40_000
     assert max(heights) <= 1000

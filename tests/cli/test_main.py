@@ -14,7 +14,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from sufrep import __version__, cli
+from sufrep import MeansEncoder, __version__, cli
 from sufrep._paper import run
 from sufrep._paper.store import Store
 
@@ -273,6 +273,19 @@ def test_help_and_usage_errors_load_only_the_command_line():
     for typed, _, loaded in found:
         assert {"sufrep", "typer"} <= set(loaded)
         assert not HEAVY.intersection(loaded), typed
+
+
+def test_describe_loads_only_the_command_line_and_numpy(tmp_path):
+    path = tmp_path / "zip.sufrep"
+    MeansEncoder("zip").fit(pl.DataFrame({"zip": ["01", "02"], "x": [1.0, 2.0]})).save(path)
+    typed = [f"describe {path}", f"describe {path} --json", f"describe {tmp_path}/none.sufrep"]
+    command = [sys.executable, "-c", LOADED, *typed]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "MeansEncoder (method means)" in result.stdout
+    found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith('["describe')]
+    assert [code for _, code, _ in found] == [0, 0, 1]
+    for name, _, loaded in found:
+        assert HEAVY.intersection(loaded) == {"numpy"}, name
 
 
 def test_the_module_is_the_command_and_a_reader_may_stop_early():

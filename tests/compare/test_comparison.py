@@ -16,21 +16,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import ShuffleSplit
 from xgboost import XGBRegressor
 
-from sufrep import compare, load, make_encoder
+from sufrep import Comparison, compare, load, make_encoder, save
+from sufrep._compare._comparison import Best
 from sufrep._compare._page import comparison_page
 from sufrep._compare._snippet import pipeline_code
 from sufrep._names import COMPARED_METHODS
 from sufrep._splits import spread_folds
 from sufrep.errors import (
     ComparisonError,
+    ForeignStepError,
     InvalidParameterError,
     MissingDependencyError,
-    NoEncoderError,
     UnknownLibraryError,
 )
 
@@ -285,33 +287,55 @@ def test_the_report_is_written_without_temporary_files(found, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_the_encoder_of_the_winner_can_be_saved(rows, tmp_path):
+# The winner is what is saved
+
+
+@pytest.mark.parametrize("method", ["means", "mixed_model", "sufficient", "drop"])
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_every_route_to_the_winner_gives_the_same_predictions(mixed, method, kind, tmp_path, monkeypatch):
+    """The evaluated pipeline, `fit_best`, the code of the report, the saved steps; with text and dates."""
+    X, y = mixed
+    table, group = (X, "town") if kind == "frame" else (X.to_numpy(object), X.columns.get_loc("town"))
+    model = HistGradientBoostingRegressor(max_iter=20, min_samples_leaf=5)
+    found = compare(table, y, group=group, methods=["drop"], models={"boosting": model}, cv=2)
+    monkeypatch.setattr(Comparison, "best", Best(method, "boosting"))
+    best = found.fit_best()
+    save(best[:-1], tmp_path / "town.sufrep")
+    names: dict[str, Any] = {"X": table, "y": y}
+    exec(pipeline_code(found.pipeline(*found.best)), names)
+    routes = {
+        "evaluated": found.pipeline(*found.best).fit(table, y)[:-1],
+        "fit_best": best[:-1],
+        "code": names["model"][:-1],
+        "file": load(tmp_path / "town.sufrep"),
+    }
+    predictions = {}
+    for name, steps in routes.items():
+        columns = np.asarray(steps.transform(table), dtype=float)
+        assert columns.shape[1] == len(steps.get_feature_names_out())
+        predictions[name] = clone(model).fit(columns, y).predict(columns)
+    for name, found_there in predictions.items():
+        np.testing.assert_allclose(found_there, predictions["fit_best"], rtol=1e-9, err_msg=name)
+    assert not {"town", "sold"} & set(routes["file"].get_feature_names_out())
+    np.testing.assert_allclose(names["model"].predict(table), best.predict(table), rtol=1e-9)
+
+
+def test_the_steps_of_a_table_of_numbers_are_one(rows, tmp_path):
     X, y = rows()
     found = compare(X, y, group="town", methods="means", models="linear")
-    found.fit_encoder().save(tmp_path / "town.sufrep")
-    again = load(tmp_path / "town.sufrep")
+    save(found.fit_best()[:-1], tmp_path / "town.sufrep")
     inside = found.fit_best().named_steps["encoder"]
+    again = load(tmp_path / "town.sufrep")
+    assert type(again) is type(inside)
     np.testing.assert_array_equal(np.asarray(again.transform(X)), np.asarray(inside.transform(X)))
 
 
-@pytest.mark.parametrize("kind", ["frame", "array"])
-def test_an_encoder_alone_passes_text_and_dates_through(mixed, kind):
-    X, y = mixed
-    table, group = (X, "town") if kind == "frame" else (X.to_numpy(object), 2)
-    found = compare(table, y, group=group, methods="means", models="linear", cv=2)
-    encoder = found.fit_encoder()
-    expected = make_encoder(found.best.method, group).fit(table, y)
-    assert encoder.layout_ == expected.layout_
-    assert encoder.n_features_in_ == 5
-
-
-def test_dropping_has_no_encoder_to_save(rows):
-    X, _ = rows()
-    noise = np.random.default_rng(5).normal(size=len(X))
-    found = compare(X, noise, group="town", methods=["drop"], models="linear")
-    assert found.best.method == "drop"
-    with pytest.raises(NoEncoderError, match="drop"):
-        found.fit_encoder()
+def test_the_encoder_of_another_library_is_not_saved_and_ours_is_named(rows, tmp_path):
+    X, y = rows()
+    found = compare(X, y, group="town", methods="target_encoder", models="linear")
+    steps = found.pipeline("target_encoder", "linear").fit(X, y)[:-1]
+    with pytest.raises(ForeignStepError, match=r"MeansEncoder\(group, covariates=\[\], use_target=True\)"):
+        save(steps, tmp_path / "town.sufrep")
 
 
 def test_an_unknown_library_method_or_model_raises_with_the_known_ones(found):
@@ -328,7 +352,7 @@ def test_if_everything_failed_there_is_no_winner(rows):
         raise ValueError("no score")
 
     found = compare(*rows(), group="town", methods="drop", models="linear", scoring=broken, n_jobs=1)
-    for call in (lambda: found.best, found.fit_best, found.fit_encoder):
+    for call in (lambda: found.best, found.fit_best):
         with pytest.raises(ComparisonError, match=r"first reason: ValueError: no score\nHint: look at"):
             call()
     assert found.to_dict()["best"] is None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sufrep.encoders._archive import archive_of, json_of, read_archive
+from sufrep._archive import archive_of, json_of, read_archive
 from sufrep.encoders._inputs import Covariate, OutputColumn
 from sufrep.encoders._packing import _LONG, RECORDS, Packer, Unpacker
 from sufrep.errors import NotSavableError

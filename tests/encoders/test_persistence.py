@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -21,13 +22,17 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler, TargetEncoder
 
 import sufrep
 from sufrep import (
     ContrastEncoder,
+    DropColumns,
     FisherEncoder,
     LocalEffectEncoder,
     LowRankEncoder,
@@ -39,12 +44,17 @@ from sufrep import (
     SufficientEncoder,
     ToNumbers,
 )
+from sufrep._archive import _Index, json_of
+from sufrep._description import read_description
 from sufrep.encoders import METHODS, GroupEncoder
-from sufrep.encoders._archive import _Index, json_of
-from sufrep.encoders._certainty import find_certainty
 from sufrep.encoders._judging import COMPONENTS
-from sufrep.encoders._persistence import load_certainty, load_encoder, load_steps, save_steps
-from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
+from sufrep.errors import (
+    EncoderFileError,
+    ForeignStepError,
+    InvalidParameterError,
+    NotSavableError,
+    UnseenLevelError,
+)
 
 # A search whose learner can be saved; what else may be chosen follows below.
 QUICK = {
@@ -494,20 +504,112 @@ def test_files_of_unknown_encoders_are_refused(saved):
         sufrep.load(saved)
 
 
-def test_files_of_several_steps_hold_all_of_them(file):
-    rows = rows_of(["a", "b", None]).assign(colour=["red", "blue", None] * 4)
-    numbers = ToNumbers(keep="g").fit(rows)
-    encoder = MeansEncoder("g").fit(numbers.transform(rows))
-    save_steps([numbers, encoder], file)
-    classes = {cls.__name__: cls for cls in (ToNumbers, MeansEncoder)}
-    first, last = load_steps(file, classes)
-    np.testing.assert_array_equal(
-        last.transform(first.transform(rows)), encoder.transform(numbers.transform(rows))
+MIXED = rows_of(["a", "b", None]).assign(
+    colour=["red", "blue", None] * 4, sold=[f"2024-0{1 + row % 3}-13" for row in range(12)]
+)
+
+
+@pytest.mark.parametrize("last", [MeansEncoder("g"), DropColumns("g"), MixedModelEncoder("g")], ids=repr)
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.from_pandas, lambda rows: rows.to_numpy(object)])
+def test_a_pipeline_comes_back_with_all_its_steps(last, library, file):
+    rows = library(MIXED)
+    named = not isinstance(rows, np.ndarray)
+    numbers = ToNumbers(keep="g" if named else 0)
+    # In an array, the kept column comes first.
+    last = clone(last).set_params(
+        **{"columns" if isinstance(last, DropColumns) else "group": "g" if named else 0}
     )
-    with pytest.raises(EncoderFileError, match=r"holds a 'ToNumbers'.*\nHint: install"):
+    steps = Pipeline([("numbers", numbers), ("last", last)]).fit(rows, target_of(MIXED))
+    sufrep.save(steps, file)
+    loaded = sufrep.load(file)
+    assert isinstance(loaded, Pipeline)
+    assert list(loaded.named_steps) == ["numbers", "last"]
+    np.testing.assert_array_equal(np.asarray(loaded.transform(rows)), np.asarray(steps.transform(rows)))
+    assert loaded.get_feature_names_out().tolist() == steps.get_feature_names_out().tolist()
+    sufrep.save(loaded, file.with_name("again"))
+    assert file.with_name("again").read_bytes() == file.read_bytes()
+
+
+def test_a_pipeline_of_one_step_comes_back_as_that_step(file):
+    sufrep.save(Pipeline([("only", MeansEncoder("g"))]).fit(rows_of(["a", "b"])), file)
+    assert isinstance(sufrep.load(file), MeansEncoder)
+
+
+def test_steps_that_are_not_fitted_are_not_saved(file):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        sufrep.save(Pipeline([("numbers", ToNumbers()), ("means", MeansEncoder("g"))]), file)
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (Ridge(), r"'last' is Ridge\(\), which is not one of sufrep's.*\nHint: save the steps before it"),
+        (StandardScaler(), r"'last' is StandardScaler\(\).*\nHint: save the steps of sufrep alone"),
+        (TargetEncoder(), r"\nHint: MeansEncoder\(group, covariates=\[\], use_target=True\) is sufrep's"),
+        (ColumnTransformer([("e", TargetEncoder(), ["g"])]), r"\nHint: MeansEncoder\(group, covariates=\[\]"),
+    ],
+    ids=repr,
+)
+def test_steps_of_other_libraries_are_refused_with_what_to_do(step, text, file):
+    steps = Pipeline([("means", MeansEncoder("g").fit(rows_of(["a", "b"]))), ("last", step)])
+    with pytest.raises(ForeignStepError, match=text):
+        sufrep.save(steps, file)
+    assert list(file.parent.iterdir()) == []
+
+
+@pytest.fixture
+def mixed_file(file: Path) -> Path:
+    """`ToNumbers`, then means."""
+    sufrep.save(Pipeline([("numbers", ToNumbers(keep="g")), ("means", MeansEncoder("g"))]).fit(MIXED), file)
+    return file
+
+
+@pytest.mark.parametrize(
+    "change",
+    {
+        "no name": lambda steps: steps[0].pop("name"),
+        "a number as name": lambda steps: steps[0].update(name=3),
+        "the same name": lambda steps: steps[0].update(name="means"),
+        "a name for parameters": lambda steps: steps[0].update(name="a__b"),
+        "another order": lambda steps: steps.reverse(),
+        "one step twice": lambda steps: steps.insert(0, steps[0]),
+        "columns of others": lambda steps: steps.pop(1) and steps.append(steps[0]),
+        "an unknown kind": lambda steps: steps[0]["fitted"]["kinds_"].__setitem__(1, "colour"),
+        "a kind without levels": lambda steps: steps[0]["fitted"]["kinds_"].__setitem__(1, "text"),
+        "fewer kinds": lambda steps: steps[0]["fitted"]["kinds_"].pop(),
+        "no levels": lambda steps: steps[0]["fitted"].update(levels_={"$dict": [[3, {"$levels": []}]]}),
+        "a level twice": lambda steps: steps[0]["fitted"].update(
+            levels_={"$dict": [[3, {"$levels": ["red", "red", None]}]]}
+        ),
+        "levels of another column": lambda steps: steps[0]["fitted"].update(
+            levels_={"$dict": [[2, {"$levels": ["red", "blue", None]}]]}
+        ),
+        "other levels": lambda steps: steps[0]["fitted"].update(levels_={"$dict": [[3, {"$levels": ["x"]}]]}),
+        "other dropped columns": lambda steps: steps[0]["fitted"].update(dropped_=["x"]),
+        "a trillion columns": lambda steps: steps[0]["fitted"].update(n_features_in_=10**12),
+    }.items(),
+    ids=lambda change: change[0],
+)
+def test_steps_that_do_not_fit_together_are_refused(change, mixed_file):
+    change_manifest(mixed_file, lambda manifest: change[1](manifest["steps"]))
+    with pytest.raises(EncoderFileError, match=r"do not fit together.*\nHint: save the encoder again"):
+        sufrep.load(mixed_file)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"n_features_in_": 10**12},
+        {"feature_names_in_": {"$levels": ["a", "b", 3]}},
+        {"feature_names_in_": {"$levels": ["a"]}},
+    ],
+    ids=repr,
+)
+def test_a_step_for_columns_that_it_was_not_fitted_to_is_refused(changed, file):
+    sufrep.save(DropColumns(0).fit(np.ones((2, 3))), file)
+    change_manifest(file, lambda manifest: manifest["steps"][0]["fitted"].update(changed))
+    with pytest.raises(EncoderFileError, match="other columns than those that the step was fitted to"):
         sufrep.load(file)
-    with pytest.raises(EncoderFileError, match=r"it holds 2 steps \(ToNumbers, MeansEncoder\).*\nHint: save"):
-        load_encoder(file, classes)
 
 
 def test_encoders_of_the_users_own_are_not_run(file):
@@ -538,44 +640,62 @@ def test_steps_that_make_no_sense_are_refused(entry, value, saved):
         sufrep.load(saved)
 
 
+# The description
+
+
 @pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
-def test_the_least_and_the_most_certain_levels_come_back(levels, file):
+def test_every_type_of_level_is_described(levels, file):
     rows = rows_of(levels).iloc[1:]  # one level has a row less
-    encoder = MeansEncoder("g").fit(rows)
+    MeansEncoder("g").fit(rows).save(file)
+    (group,) = read_description(file)["groups"]
+    assert (group["n_levels"], len(group["least_certain"])) == (len(levels), len(levels) // 2)
+
+
+def test_a_description_does_not_grow_with_levels_columns_and_parameters(file):
+    names = [f"{number} {'x' * 2000}" for number in range(400)]
+    encoder = ContrastEncoder("g", covariates=names).fit(
+        pd.DataFrame({"g": names, **dict.fromkeys(names, 1.0)})
+    )
     encoder.save(file)
-    expected = find_certainty(encoder, "g")
-    assert len(expected.least) == len(levels) // 2
-    found = load_certainty(file)
-    assert list(found) == ["g"]
-    assert same(found["g"], expected)
+    described = read_description(file)
+    assert len(json.dumps(described)) < 400_000
+    assert (described["n_columns_made"], len(described["columns_made"])) == (399, 50)
+    assert (described["n_columns_needed"], described["groups"][0]["n_columns"]) == (401, 399)
+    assert len(described["groups"][0]["first_levels"][0]["values"]) == 50
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        *([], 3, "text", {"a": 1}, {"$dict": [["h", None]]}, {"$dict": [["g", 1]]}),
-        {"$dict": [["g", {"$record": ["Certainty", {"least": 3, "most": []}]}]]},
-        {"$dict": [["g", {"$record": ["Certainty", {"least": [["no level", 0.5]], "most": []}]}]]},
-        {"$dict": [["g", {"$record": ["Certainty", {"least": [["a", "text"]], "most": []}]}]]},
-        {"$dict": [["g", {"$record": ["Certainty", {"least": [["a", -0.5]], "most": []}]}]]},
-        {"$dict": [["g", {"$record": ["Certainty", {"least": [["a", {"$float": "nan"}]], "most": []}]}]]},
-        {"$dict": [["g", {"$record": ["Certainty", {"least": [[{"$array": 0}, 0.5]], "most": []}]}]]},
-        {"$dict": [["g", {"$record": ["Certainty", {"least": [[{"$encoder": {}}, 0.5]], "most": []}]}]]},
-    ],
-    ids=repr,
+    "change",
+    {
+        "none": lambda described: described.clear(),
+        "a part is missing": lambda described: described.pop("groups"),
+        "one part too many": lambda described: described.update(more=1),
+        "no text": lambda described: described.update(encoder=1),
+        "no list": lambda described: described.update(columns_made="x"),
+        "no count": lambda described: described.update(n_columns_made=-1),
+        "no number": lambda described: described["groups"][0].update(n_rows="many"),
+        "an integer beyond all numbers": lambda described: described["groups"][0].update(n_rows=10**400),
+        "other columns": lambda described: described["groups"][0]["columns"].pop(),
+        "an unknown sign": lambda described: described.update(
+            reading={"decimal": "x", "thousands": None, "separator": None, "encoding": None, "kinds": {}}
+        ),
+    }.items(),
+    ids=lambda change: change[0],
 )
-def test_a_certainty_that_makes_no_sense_is_refused(value, file):
+def test_a_description_that_makes_no_sense_is_refused(change, file):
     MeansEncoder("g").fit(rows_of(["a", "b"])).save(file)
-    change_manifest(file, set_entry("certainty", value))
-    with pytest.raises(EncoderFileError, match="its contents do not fit together"):
-        sufrep.load(file)
+    change_manifest(file, lambda manifest: change[1](manifest["description"]))
+    for read in (read_description, sufrep.load):
+        with pytest.raises(EncoderFileError, match=r"its contents do not fit together.*\nHint: save"):
+            read(file)
 
 
-def test_a_file_that_says_nothing_about_certainty_is_read(file):
-    MeansEncoder("g").fit(rows_of(["a", "b"])).save(file)
-    change_manifest(file, lambda manifest: manifest.pop("certainty"))
-    sufrep.load(file)
-    assert load_certainty(file) == {}
+def test_a_report_with_lists_of_other_lengths_is_refused(file, choose):
+    choose("target_mean")
+    SufficientEncoder("shop").fit(*shops()).save(file)
+    change_manifest(file, lambda manifest: manifest["description"]["report"]["candidates"]["loss"].pop())
+    with pytest.raises(EncoderFileError, match="an unknown report"):
+        read_description(file)
 
 
 @pytest.mark.parametrize("errors", [np.zeros((2, 1)), np.zeros((3, 2)), np.zeros((3, 1), dtype=int)])
@@ -707,13 +827,30 @@ def test_equal_encoders_of_encoders_are_equal_files(tmp_path, choose):
     assert (tmp_path / "unequal").read_bytes() != one
 
 
-def test_a_learner_is_not_saved(file):
-    encoder = SufficientEncoder("shop", estimator=Ridge(), families=()).fit(shops()[0], shops()[1])
-    with pytest.raises(NotSavableError, match=r"The parameter 'estimator' is Ridge.*\nHint: use plain"):
-        encoder.save(file)
-    assert list(file.parent.iterdir()) == []
-    encoder.set_params(estimator=None).save(file)
-    assert sufrep.load(file).estimator is None
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [(Ridge(alpha=2), "Ridge"), (make_pipeline(StandardScaler(), Ridge()), "StandardScaler + Ridge")],
+)
+def test_of_a_judge_the_name_is_saved_and_the_encoder_is_not_fitted_again_without_one(
+    learner, name, file, choose
+):
+    choose("target_mean", "means")
+    X, y = shops()
+    encoder = SufficientEncoder("shop", estimator=learner).fit(X, y)
+    encoder.save(file)
+    loaded = sufrep.load(file)
+    assert loaded.estimator == name
+    assert read_description(file)["parameters"] == {"group": "shop", "estimator": name}
+    np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))
+    assert_same_attributes(loaded, encoder)
+    for again in (loaded, clone(loaded)):
+        text = rf"estimator is '{re.escape(name)}'.*\nHint: .*only the name.*set_params\(estimator=…\)"
+        with pytest.raises(InvalidParameterError, match=text):
+            again.fit(X, y)
+    np.testing.assert_array_equal(loaded.transform(X), encoder.transform(X))  # the failed fit changed nothing
+    assert loaded.learn_levels(X.assign(shop="new")).representations_["shop"].n_levels > 0
+    refitted = loaded.set_params(estimator=learner).fit(X, y)
+    np.testing.assert_array_equal(refitted.transform(X), encoder.transform(X))
 
 
 # Damage.

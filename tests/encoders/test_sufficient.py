@@ -445,7 +445,7 @@ def test_a_target_that_makes_no_sense_leaves_the_encoder_as_it_was(y, text):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("estimator", "ridge"), ("families", "prediction"), ("n_jobs", 1.5), ("max_rows", 1)),
+        *(("estimator", 3), ("families", "prediction"), ("n_jobs", 1.5), ("max_rows", 1)),
         *(("target_type", "ordinal"), ("cv", 1), ("verbose", "yes"), ("random_state", -1)),
         *(("missing", "ignore"), ("unseen", "level")),
     ],

@@ -23,8 +23,6 @@ from sufrep._compare._run import (
     check_methods,
     check_scorer,
     choose_methods,
-    judged_by,
-    make_method,
     make_scoring,
     make_steps,
     scores_by_method,
@@ -36,8 +34,7 @@ from sufrep._grid import check_n_jobs
 from sufrep._models import make_models
 from sufrep._names import COMPARED_METHODS, MAX_SEED
 from sufrep._report import write_page
-from sufrep.encoders import METHODS, SufficientEncoder
-from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError, check_name
+from sufrep.errors import ComparisonError, InvalidParameterError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
 
     from sufrep._compare._data import ComparisonData
     from sufrep._progress import Report
-    from sufrep.encoders import GroupEncoder
     from sufrep.encoders._inputs import Column, Group
 
 
@@ -190,27 +186,13 @@ class Comparison:
         return Pipeline([*steps, ("model", clone(self.plan.models[model]))])
 
     def fit_best(self) -> Pipeline:
-        """Fit the best method and model on all rows; returns a scikit-learn pipeline."""
-        return deepcopy(self._fitted_on_all(*self.best))
+        """Fit the best method and model on all rows; returns a scikit-learn pipeline.
 
-    def fit_encoder(self) -> GroupEncoder:
-        """Fit the encoder of the best method alone on the table as it is, ready to be saved.
-
-        In the pipeline of `fit_best`, text and dates are turned into numbers before they reach the encoder.
-        Alone, the encoder passes them through and describes levels by the numeric columns only.
+        The last step is the model. The steps before it are those that were cross-validated and that the
+        report prints, and ``sufrep.save(comparison.fit_best()[:-1], path)`` is what ``sufrep compare --save``
+        writes.
         """
-        method, model = self.best
-        if method not in METHODS:
-            raise NoEncoderError(method)
-        data = self.plan.data
-        if data.all_numeric:
-            encoder = deepcopy(self.fitted_encoder(method, model))
-        else:
-            encoder = judged_by(self.plan.models[model], make_method(data, method, self.plan.seed))
-            encoder.fit(data.X, data.y)
-        if isinstance(encoder, SufficientEncoder):
-            encoder.set_params(estimator=None)  # the judge has done its work, and cannot be saved
-        return encoder  # type: ignore[no-any-return]
+        return deepcopy(self._fitted_on_all(*self.best))
 
     def fitted_encoder(self, method: str, model: str) -> Any:
         """Return the encoder of a method after fitting its pipeline on all rows."""

@@ -33,7 +33,15 @@ from sufrep._names import (
     USUAL_METHODS,
 )
 from sufrep._sklearn import take_rows
-from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, SufficientEncoder, ToNumbers, make_encoder
+from sufrep.encoders import (
+    METHODS,
+    ContrastEncoder,
+    DropColumns,
+    GroupEncoder,
+    SufficientEncoder,
+    ToNumbers,
+    make_encoder,
+)
 from sufrep.encoders._sharing import encode_new, fit_encode, read_for_several
 from sufrep.encoders._times import ORDERED
 from sufrep.errors import InvalidParameterError, check_name
@@ -204,11 +212,12 @@ def make_steps(data: ComparisonData, method: str, seed: int, model: Any = None) 
 def make_method(data: ComparisonData, method: str, seed: int) -> Any:
     """Return the unfitted encoder of a method, for the groups of the data."""
     if method == DROP:
-        return _column_transformer("drop", data)
+        return DropColumns(data.columns)
     if method == TARGET_ENCODER:
         kind = KFold if data.task == "regression" else StratifiedKFold
         inner = kind(_INNER_FOLDS, shuffle=True, random_state=seed)
-        return _column_transformer(TargetEncoder(target_type=data.target_type, cv=inner), data)
+        step = ("encoder", TargetEncoder(target_type=data.target_type, cv=inner), data.columns)
+        return ColumnTransformer([step], remainder="passthrough", verbose_feature_names_out=False)
     options = {"random_state": seed, "target_type": data.target_type}
     known = METHODS[method][0]._parameter_constraints
     encoder = make_encoder(method, data.group, **{key: options[key] for key in options if key in known})
@@ -228,11 +237,6 @@ def judged_by(model: Any, encoder: Any) -> Any:
 def n_cells(data: ComparisonData, method: str) -> int:
     """Return the number of cells that the columns of a coding have; 0 for other methods."""
     return len(data.y) * len(data.levels) if method in CODINGS else 0
-
-
-def _column_transformer(encoder: Any, data: ComparisonData) -> ColumnTransformer:
-    step = ("encoder", encoder, data.columns)
-    return ColumnTransformer([step], remainder="passthrough", verbose_feature_names_out=False)
 
 
 # One split

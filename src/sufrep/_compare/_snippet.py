@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from sufrep._models import LabelledClassifier
 from sufrep.encoders import METHODS
-from sufrep.encoders._registry import method_of
+from sufrep.encoders._describing import method_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

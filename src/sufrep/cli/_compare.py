@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from math import isnan
 from pathlib import Path
@@ -71,8 +72,6 @@ _SPELLING = Spelling(
 )
 # Rows of the printed table.
 _SHOWN = 12
-# For tables that also hold text or dates, which an encoder alone passes through.
-_NUMERIC_ONLY_NOTE = " (uses the numeric columns only; the code in the report also handles text and dates)"
 
 MethodsOption = Annotated[
     list[str],
@@ -224,28 +223,29 @@ def demo(
     seed: SeedOption = 0,
     force: ForceOption = False,
 ) -> None:
-    """Compare all encodings on simulated data, and write the report.
+    """Compare all encodings on simulated house sales, and write the report.
 
-    As in the paper, levels act on the target through hidden states, which also shift the covariates.
+    As in the paper, zip codes act on the price through hidden states, the types of neighbourhoods, which also
+    shape the other columns. In Python, sufrep.datasets.load_houses() gives the same table.
 
     Example: sufrep demo --html demo.html
     """
-    from sufrep import simulate
+    from sufrep.datasets import load_houses
 
     _check_files([], html, None, force=force)
     check_renderer(html)
     pl = import_package("polars", "The demonstration", "cli")
-    setup = {"n": 3_000, "n_latent": 5, "levels_per_latent": 20, "seed": seed}
-    drawn = simulate("latent_linear", **setup)
-    X = pl.DataFrame(drawn.columns())
-    message(f"{X.height:,} simulated rows, {X['group'].n_unique()} levels that act through 5 hidden states")
-    y = pl.Series("y", drawn.y)
-    found = _run(X, y, group="group", n_jobs=jobs, random_state=seed)
-    given = ", ".join(f"{name}={value}" for name, value in setup.items())
+    houses = load_houses(seed=seed)
+    X, y = pl.DataFrame(houses.columns()), pl.Series(houses.target, houses.y)
+    simulated = f"The data are simulated: {X.height:,} house sales in {houses.n_levels} zip codes."
+    message(simulated)
+    found = _run(X, y, group=houses.group, n_jobs=jobs, random_state=seed)
     loading = (
-        "import polars as pl\nfrom sufrep import simulate\n"
-        f'drawn = simulate("latent_linear", {given})\nX, y = pl.DataFrame(drawn.columns()), drawn.y'
+        f"import polars as pl\nfrom sufrep.datasets import load_houses\n"
+        f"houses = load_houses(seed={seed})  # simulated\n"
+        f"X, y = pl.DataFrame(houses.columns()), pl.Series({houses.target!r}, houses.y)"
     )
+    found = replace(found, notes=(simulated, *found.notes))
     _finish(found, html, None, loading, None, as_json=False)
 
 
@@ -288,6 +288,8 @@ def _finish(
     as_json: bool,
 ) -> None:
     """Print the results, and write the report and the encoder."""
+    from sufrep import save as save_steps
+
     if as_json:
         print_json(found.to_dict(), indent=1)
     else:
@@ -299,10 +301,11 @@ def _finish(
             message(f"report: {html}")
         if save is not None:
             with waiting("fitting the encoder on all rows"):
-                encoder = found.fit_encoder()
-                (encoder if source is None else keep_reading(encoder, source)).save(save)
-            note = "" if found.plan.data.all_numeric else _NUMERIC_ONLY_NOTE
-            message(f"encoder: {save}{note}")
+                steps = found.fit_best()[:-1]
+                if source is not None:
+                    keep_reading(steps[0], source)
+                save_steps(steps, save)
+            message(f"encoder: {save}")
     if found.summaries[0].failed:
         raise typer.Exit(EXIT_FAILED)
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sufrep.cli._arguments import print_json, print_result
-from sufrep.cli._encode import EncoderArgument, read_encoder
-from sufrep.errors import listed, shown
+from sufrep.cli._saved import EncoderArgument, read_saved
+from sufrep.errors import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from sufrep.encoders._base import GroupEncoder
-    from sufrep.encoders._certainty import Certainty
-    from sufrep.representation import Representation
-
-# Levels and columns of a group that are printed.
-_LEVELS = 5
+# Columns of a group, and names in a line, that are printed.
 _COLUMNS = 6
+_NAMES = 10
 _SIGNS = {".": "with decimal points", ",": "with decimal commas"}
 
 
@@ -29,127 +23,36 @@ def describe(
     encoder: EncoderArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Describe a saved encoder: its groups, covariates, new columns and parameters.
+    """Describe a saved encoder: its steps, groups, covariates, new columns and parameters.
+
+    Only what the file says about itself is read, which takes no longer for large encoders. Long lists are
+    cut, also with --json; entries such as n_columns_made count all.
 
     Example: sufrep describe zip.sufrep
     """
-    from sufrep.encoders._persistence import load_certainty
+    from sufrep._description import read_description
 
-    described = description(read_encoder(encoder), load_certainty(encoder))
+    described = read_saved(read_description, encoder)
     if as_json:
         print_json(described, indent=2)
     else:
         print_result("\n".join(map(_one_line, _lines(described))))
 
 
-def description(encoder: GroupEncoder, certainty: Mapping[str, Certainty]) -> dict[str, Any]:
-    """The description, in types that JSON has."""
-    from sufrep.encoders._registry import method_of
-
-    layout = encoder.layout_
-    names = encoder.get_feature_names_out().tolist()
-    described = {
-        "encoder": type(encoder).__name__,
-        "method": method_of(encoder),
-        "groups": [
-            _group(name, table, certainty.get(name)) for name, table in encoder.representations_.items()
-        ],
-        # The target, too, may describe the levels; it has no position.
-        "covariates": [
-            covariate.name(layout.names)
-            for covariate in encoder.covariates_
-            if covariate.position is not None
-        ],
-        "columns_needed": list(layout.names),
-        "columns_made": names[len(layout.kept) :],
-        "parameters": _changed_parameters(encoder),
-    }
-    reading = getattr(encoder, "reading_", None)
-    if reading is not None:
-        described["reading"] = {
-            "decimal": reading.decimal,
-            "thousands": reading.thousands,
-            "separator": reading.separator,
-            "encoding": reading.encoding,
-            "kinds": reading.kinds(),
-        }
-    if hasattr(encoder, "target_type_"):
-        described["target_type"] = encoder.target_type_
-    if hasattr(encoder, "report_"):
-        described["chosen"] = list(encoder.chosen_)
-        described["report"] = {
-            "summary": encoder.report_["summary"],
-            **{
-                part: {key: list(map(_plain, values)) for key, values in encoder.report_[part].items()}
-                for part in ("candidates", "components")
-            },
-        }
-    return described
-
-
-def _group(name: str, table: Representation, certainty: Certainty | None) -> dict[str, Any]:
-    values: Any = table.values[:_LEVELS]
-    values = values.toarray() if hasattr(values, "toarray") else values
-    return {
-        "name": name,
-        "n_levels": table.n_levels,
-        "n_rows": _plain(float(table.weight.sum())),
-        "columns": list(table.columns),
-        "first_levels": [
-            {
-                "level": _plain(level),
-                "rows": _plain(float(weight)),
-                "values": [_plain(float(v)) for v in vector],
-            }
-            for level, weight, vector in zip(table.levels, table.weight, values, strict=False)
-        ],
-        "least_certain": [] if certainty is None else _with_rows(table, certainty.least),
-        "most_certain": [] if certainty is None else _with_rows(table, certainty.most),
-    }
-
-
-def _with_rows(table: Representation, pairs: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
-    """Levels and their relative errors, with their numbers of rows."""
-    rows = table.weight[table.positions([level for level, _ in pairs])]
-    return [
-        {"level": _plain(level), "rows": _plain(float(weight)), "relative_error": error}
-        for (level, error), weight in zip(pairs, rows, strict=True)
-    ]
-
-
-def _plain(value: Any) -> Any:
-    """A value as a type that JSON has."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float):
-        return None if not math.isfinite(value) else int(value) if value.is_integer() else value
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
-
-
-def _changed_parameters(encoder: GroupEncoder) -> dict[str, Any]:
-    defaults = {
-        name: parameter.default for name, parameter in inspect.signature(type(encoder)).parameters.items()
-    }
-    given = {name: _jsonable(value) for name, value in encoder.get_params(deep=False).items()}
-    return {name: given[name] for name in defaults if given[name] != _jsonable(defaults[name])}
-
-
-def _jsonable(value: Any) -> Any:
-    value = value.tolist() if hasattr(value, "tolist") else value
-    return list(map(_jsonable, value)) if isinstance(value, (list, tuple)) else _plain(value)
-
-
 def _lines(described: dict[str, Any]) -> list[str]:
     method = f" (method {described['method']})" if described["method"] else ""
-    lines = [f"{described['encoder']}{method}"]
+    lines = [f"{', then '.join(described['steps'])}{method}"]
     lines += [
         f"  group         {group['name']}: {group['n_levels']:,} level(s), {_counted(group['n_rows'])} row(s)"
         for group in described["groups"]
     ]
-    lines.append(f"  covariates    {listed(described['covariates'], quote=False) or 'none'}")
+    for part, title in (("as_numbers", "as numbers "), ("dropped", "left out   ")):
+        if described[part]:
+            lines.append(f"  {title}   {_listed(described[part])}")
+    lines.append(f"  covariates    {_listed(described['covariates'], described['n_covariates'])}")
     if "target_type" in described:
         lines.append(f"  target        {described['target_type']}")
-    lines.append(f"  new columns   {listed(described['columns_made'], quote=False) or 'none'}")
+    lines.append(f"  new columns   {_listed(described['columns_made'], described['n_columns_made'])}")
     if described.get("reading", {}).get("decimal"):
         lines.append(f"  numbers       {_SIGNS[described['reading']['decimal']]}")
     changed = [f"{name}={value!r}" for name, value in described["parameters"].items()]
@@ -194,7 +97,7 @@ def _report_lines(described: dict[str, Any]) -> list[str]:
 
 def _level_lines(group: dict[str, Any]) -> list[str]:
     columns, first = group["columns"][:_COLUMNS], group["first_levels"]
-    more = len(group["columns"]) - len(columns)
+    more = group["n_columns"] - len(columns)
     rows = [
         (
             _level_text(entry["level"]),
@@ -204,7 +107,7 @@ def _level_lines(group: dict[str, Any]) -> list[str]:
         for entry in first
     ]
     title = f"{group['name']}: {len(first)} of {group['n_levels']:,} level(s)"
-    title += f", {len(columns)} of {len(group['columns']):,} columns" if more else ""
+    title += f", {len(columns)} of {group['n_columns']:,} columns" if more else ""
     return [title, *_aligned((group["name"], "rows", *columns), rows)]
 
 
@@ -224,6 +127,12 @@ def _certainty_lines(group: dict[str, Any]) -> list[str]:
         f"{group['name']}: how certain the vectors are (standard error / standard deviation over the rows)"
     )
     return [title, *_aligned((group["name"], "rows", "relative error", ""), rows)]
+
+
+def _listed(names: Sequence[str], n_names: int | None = None) -> str:
+    """The first names, and the number of the others."""
+    more = (len(names) if n_names is None else n_names) - len(names[:_NAMES])
+    return (", ".join(names[:_NAMES]) or "none") + (f" and {more:,} more" if more > 0 else "")
 
 
 def _level_text(level: Any) -> str:

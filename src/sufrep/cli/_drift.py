@@ -22,15 +22,9 @@ from sufrep.cli._arguments import (
     usage_error,
 )
 from sufrep.cli._compare import HtmlOption, JsonOption, check_renderer
-from sufrep.cli._encode import (
-    BATCH,
-    FITTED_SPELLING,
-    EncoderArgument,
-    known_columns,
-    read_encoder,
-    text_groups,
-)
 from sufrep.cli._progress import progress, waiting
+from sufrep.cli._saved import BATCH, FITTED_SPELLING, EncoderArgument, SavedSteps
+from sufrep.errors import EncoderFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,14 +93,15 @@ def drift(
     if as_json and html is not None and is_standard_output(html):
         raise usage_error("the standard output is also the file of another option.", "--json")
     check_renderer(html)
-    fitted = read_encoder(encoder)
-    columns = known_columns(encoder, fitted)
-    reading = getattr(fitted, "reading_", None)
-    source = open_table(table, text=(*text_groups(fitted), *text), drop=(), reading=reading)
+    saved = SavedSteps.read(encoder)
+    if saved.encoder is None:
+        what = "it leaves the column out, and knows nothing about its levels."
+        raise EncoderFileError(encoder, what, "save an encoder, as `sufrep encode --method means` does.")
+    source = open_table(table, text=(*saved.text_columns(), *text), drop=(), reading=saved.reading)
     report_notes(source)
-    source.require(columns)
+    source.require(saved.columns())
     with report_warnings(FITTED_SPELLING):
-        found = _compare(fitted, source, columns, rate)
+        found = _compare(saved, saved.encoder, source, rate)
     if as_json:
         print_json(found.to_dict(), indent=1)
     else:
@@ -123,7 +118,7 @@ def drift(
         raise typer.Exit(EXIT_EXCEEDED)
 
 
-def _compare(encoder: GroupEncoder, source: TableSource, columns: list[str], rate: float) -> Drift:
+def _compare(saved: SavedSteps, encoder: GroupEncoder, source: TableSource, rate: float) -> Drift:
     """Read the table once for the moments, which add up, and once for the spread of each group's levels."""
     from sufrep.encoders._drift import NewRows, make_drift, stored_moments
 
@@ -136,7 +131,7 @@ def _compare(encoder: GroupEncoder, source: TableSource, columns: list[str], rat
         def batches() -> Iterator[NewRows]:
             nonlocal n_done
             for batch in source.batches(BATCH):
-                yield NewRows.read(encoder, batch.select(columns))
+                yield NewRows.read(encoder, saved.before_encoder(batch.select(saved.columns())))
                 n_done += 1
                 report(min(n_done, n_steps), n_steps, "")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +21,6 @@ from sufrep.cli._arguments import (
     TextOption,
     check_outputs,
     known_names,
-    message,
     output_option,
     print_result,
     report_notes,
@@ -30,12 +28,12 @@ from sufrep.cli._arguments import (
     usage_error,
 )
 from sufrep.cli._progress import progress
+from sufrep.cli._saved import BATCH, FITTED_SPELLING, BatchEncoder, EncoderArgument, SavedSteps
 from sufrep.errors import listed
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from sufrep._arrays import Mask
     from sufrep._files import TableSource
     from sufrep.encoders._base import GroupEncoder
 
@@ -56,8 +54,6 @@ class Missing(StrEnum):
     error = "error"
 
 
-# Rows in memory at a time.
-BATCH = 50_000
 # Parameters of encoders with an option of their own, and those that the command sets itself.
 _OPTIONS = {
     "group": "--group",
@@ -70,15 +66,10 @@ _OPTIONS = {
 }
 _FIXED = ("remainder", "sparse_output", "estimator", "verbose")
 _SPELLING = Spelling({**_OPTIONS, "remainder='drop'": "--drop"}, others="--param")
-# What was set when the encoder was fitted.
-FITTED_SPELLING = Spelling({"unseen": "encode --unseen", "missing": "encode --missing"})
 
 OutOption = Annotated[
     Path | None,
     output_option("--out", "File for the new table: .csv, .tsv, .parquet, .feather or .arrow; - prints CSV."),
-]
-EncoderArgument = Annotated[
-    Path, typer.Argument(metavar="ENCODER", help="A file written with --save.", show_default=False)
 ]
 
 
@@ -184,16 +175,16 @@ def encode(
         if out is not None:
             write_table(encoded, out)
         if save is not None:
-            keep_reading(encoder.set_output(transform="default"), source).save(save)
+            keep_reading(encoder.set_output(transform="default"), source)
+            encoder.save(save)
         report(3, 3, "written")
     print_result(_summary(encoder, source, out, save), [out, save])
 
 
-def keep_reading(encoder: GroupEncoder, source: TableSource) -> GroupEncoder:
-    """Store in the encoder how its columns were read, so that `apply` reads new tables in the same way."""
-    names = getattr(encoder, "feature_names_in_", ())
-    encoder.reading_ = source.reading.select([str(name) for name in names])
-    return encoder
+def keep_reading(first: Any, source: TableSource) -> None:
+    """Store in the first step how its columns were read, so that `apply` reads new tables in the same way."""
+    names = getattr(first, "feature_names_in_", ())
+    first.reading_ = source.reading.select([str(name) for name in names])
 
 
 def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], seed: int) -> GroupEncoder:
@@ -336,7 +327,8 @@ def apply(
 ) -> None:
     """Encode new rows with a saved encoder.
 
-    The new table has all columns of the old one, followed by the new ones. New levels get the values that
+    The new table has all columns of the old one, followed by the new ones; where `compare --save` found that
+    dropping the column is best, it lacks that column. New levels get the values that
     all their rows in the table suggest, where the encoder can estimate them; those of an average level with
     `encode --unseen prior`; and `encode --unseen error` forbids them. Numbers are read as when the encoder
     was fitted, with the same decimal sign. Rows are read in batches, so the table may be larger than memory;
@@ -347,160 +339,27 @@ def apply(
     from sufrep._files import TableWriter, open_table, table_files
 
     check_outputs([encoder, *table_files(table)], [Output("--out", out, "table")], force=force)
-    fitted = read_encoder(encoder)
-    needed = needed_columns(encoder, fitted)
+    saved = SavedSteps.read(encoder)
+    rows_encoder, needed = BatchEncoder(saved), saved.columns()
     left_out = [name for name in drop if name not in needed]
-    reading = getattr(fitted, "reading_", None)
-    source = open_table(table, text=(*text_groups(fitted), *text), drop=left_out, reading=reading)
+    source = open_table(table, text=(*saved.text_columns(), *text), drop=left_out, reading=saved.reading)
     report_notes(source)
     source.require(needed)
-    n_rows, counter = 0, UnseenCounter(fitted)
-    passes = 2 if counter.learns else 1
+    n_rows, removed = 0, dict.fromkeys((*drop, *saved.dropped()))
+    passes = 2 if rows_encoder.learns else 1
     n_batches = passes * -(-source.n_rows // BATCH)
     with progress("apply") as report, TableWriter(out) as writer:
         report(0, n_batches, "")
         n_done = 0
-        if counter.learns:
+        if rows_encoder.learns:
             for n_done, batch in enumerate(source.batches(BATCH), 1):
-                counter.collect(batch.select(needed))
+                rows_encoder.collect(batch.select(needed))
                 report(n_done, n_batches, "looking for new levels")
-            counter.learn()
+            rows_encoder.learn()
         for n_more, batch in enumerate(source.batches(BATCH), 1):
-            rows = batch.drop(dict.fromkeys(drop), strict=False)
-            writer.write(with_new_columns(rows, counter.transform(batch.select(needed)), source.where))
+            rows = batch.drop(removed, strict=False)
+            writer.write(with_new_columns(rows, rows_encoder.transform(batch.select(needed)), source.where))
             n_rows += rows.height
             report(n_done + n_more, n_batches, f"{n_rows:,} rows")
-    counter.warn()
-    print_result(f"{n_rows:,} row(s) in {out}; {counter.n_unseen:,} of them with a new level", [out])
-
-
-def read_encoder(path: Path) -> GroupEncoder:
-    """Read an encoder; if there is none, suggest a file with a similar name."""
-    from sufrep import load
-    from sufrep.errors import EncoderFileError
-
-    try:
-        return load(path)
-    except OSError as error:
-        hint = "name a file written with --save."
-        if isinstance(error, FileNotFoundError) and path.parent.is_dir():
-            near = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=2)
-            hint = (
-                f"did you mean {' or '.join(repr(str(path.parent / name)) for name in near)}?"
-                if near
-                else hint
-            )
-        raise EncoderFileError(path, f"{error.strerror or error}.", hint) from error
-
-
-def needed_columns(path: Path, encoder: GroupEncoder) -> list[str]:
-    """The columns that the encoder reads; raise if it cannot encode tables in files."""
-    from sufrep.errors import EncoderFileError
-
-    if vars(encoder).get("sparse_output"):
-        what = "its columns are sparse, which table files cannot store."
-        raise EncoderFileError(path, what, "fit it with sparse_output=False.")
-    return known_columns(path, encoder)
-
-
-def known_columns(path: Path, encoder: GroupEncoder) -> list[str]:
-    """The columns that the encoder was fitted to; raise if they have no names."""
-    from sufrep.errors import EncoderFileError
-
-    if not hasattr(encoder, "feature_names_in_"):
-        what = "it was fitted on an array, whose columns have no names."
-        raise EncoderFileError(path, what, "fit it on a frame, or use it in Python.")
-    return [str(name) for name in encoder.feature_names_in_]
-
-
-def text_groups(encoder: GroupEncoder) -> list[str]:
-    """The group columns whose levels are text; an encoder fitted in Python may have numbers as levels."""
-    found = []
-    for columns, table in zip(encoder.layout_.groups, encoder.representations_.values(), strict=True):
-        for position, column in enumerate(columns):
-            levels = [level[position] if len(columns) > 1 else level for level in table.levels.tolist()]
-            if all(isinstance(level, str) for level in levels if level is not None):
-                found.append(encoder.layout_.names[column])
-    for steps in getattr(encoder, "parents_", {}).values():
-        found += [step.above for step in steps if all(isinstance(parent, str) for parent in step.parents)]
-    return found
-
-
-class UnseenCounter:
-    """Encodes rows, and counts those with levels that the encoder has not seen.
-
-    A batch holds some rows of a level only, and where it ends must not change a vector. So new levels are
-    learnt from the rows of all batches before any is encoded.
-    """
-
-    def __init__(self, encoder: GroupEncoder) -> None:
-        self._encoder = self._learnt = encoder.set_output(transform="polars")
-        parts = (encoder, *vars(encoder).get("encoders_", {}).values())
-        self.learns = encoder.unseen == "estimate" and any(
-            rule is not None for part in parts for rule in vars(part).get("new_levels_", {}).values()
-        )
-        self._rows: list[pl.DataFrame] = []
-        self.n_unseen = 0
-        self._known = dict.fromkeys(encoder.representations_, 0)
-
-    def collect(self, X: pl.DataFrame) -> None:
-        """Keep the rows of a batch whose levels are new."""
-        import numpy as np
-
-        new = np.any([*self._unseen(X).values()], axis=0)
-        if new.any():
-            self._rows.append(X.filter(new))
-
-    def learn(self) -> None:
-        """Learn the levels of the rows that were kept."""
-        import polars as pl
-
-        if self._rows:
-            self._learnt = self._encoder.learn_levels(pl.concat(self._rows, how="vertical_relaxed"))
-        self._rows = []
-
-    def transform(self, X: pl.DataFrame) -> pl.DataFrame:
-        """The new columns of a batch."""
-        import numpy as np
-
-        from sufrep.errors import UnseenLevelsWarning
-
-        with warnings.catch_warnings():
-            # A single batch may hold only new levels; `warn` looks at all of them together.
-            warnings.simplefilter("ignore", UnseenLevelsWarning)
-            encoded = self._learnt.transform(X)
-        masks = self._unseen(X)
-        for name, mask in masks.items():
-            self._known[name] += int((~mask).sum())
-        self.n_unseen += int(np.any([*masks.values()], axis=0).sum()) if masks else 0
-        new: pl.DataFrame = encoded[:, len(self._encoder.layout_.kept) :]
-        return new
-
-    def _unseen(self, X: pl.DataFrame) -> dict[str, Mask]:
-        """For each group, the rows whose level is new."""
-        import numpy as np
-
-        from sufrep.encoders._inputs import read_factor, read_table
-
-        encoder: Any = self._encoder
-        table = read_table(encoder, X, reset=False)
-        found = {}
-        for columns, (name, known) in zip(
-            encoder.layout_.groups, encoder.representations_.items(), strict=True
-        ):
-            factor = read_factor(table, columns, encoder.missing)
-            # A null that is not a level gets the prior because it is null, not because it is new.
-            is_new = np.append(known.positions(factor.levels.tolist()) < 0, False)
-            found[name] = is_new[factor.codes]
-        return found
-
-    def warn(self) -> None:
-        """Print a warning for each group whose levels are all new."""
-        for name, n_known in self._known.items():
-            if not n_known:
-                levels = [str(level) for level in self._encoder.representations_[name].levels[:3]]
-                message(
-                    f"warning: no row has a level of {name!r} that the encoder knows "
-                    f"({', '.join(levels)}, …); all levels are new.\n"
-                    "Hint: check that the levels are spelled in the same way in both tables."
-                )
+    rows_encoder.warn()
+    print_result(f"{n_rows:,} row(s) in {out}; {rows_encoder.n_unseen:,} of them with a new level", [out])

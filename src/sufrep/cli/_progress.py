@@ -122,7 +122,7 @@ class RunningRanking:
             raise KeyboardInterrupt
         self._stopped = True
         text = "Finishing the fits that are running, then the report. Press Ctrl-C again to stop at once."
-        self._console.print(text, style="dim")
+        self._console.print(text, style="dim", soft_wrap=True)
 
     @staticmethod
     def _table(standing: Standing) -> Table:

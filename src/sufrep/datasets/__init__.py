@@ -1,13 +1,15 @@
 """Public data with one group column of many levels: those of the paper, and further benchmarks.
 
 The paper's data are prepared as its authors prepared them. No data are shipped: each file is read from a
-folder of yours with polars or pandas or, where OpenML has the data, downloaded from there.
+folder of yours with polars or pandas or, where OpenML has the data, downloaded from there. `load_houses`
+needs no file: its houses are simulated.
 """
 
 from __future__ import annotations
 
 from sufrep.datasets._classes import load_midwest_survey, load_open_payments
 from sufrep.datasets._dataset import Dataset
+from sufrep.datasets._houses import load_houses
 from sufrep.datasets._loaders import (
     DATASETS,
     load_ames,
@@ -28,6 +30,7 @@ __all__ = [
     "load_ames",
     "load_county_murders",
     "load_dataset",
+    "load_houses",
     "load_insteval",
     "load_king_county",
     "load_midwest_survey",

@@ -6,13 +6,14 @@ from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._classical import ContrastEncoder, FisherEncoder, PermutationEncoder
 from sufrep.encoders._cold_start import ColdStartEstimator
 from sufrep.encoders._drift import Drift
+from sufrep.encoders._drop_columns import DropColumns
 from sufrep.encoders._latent_regressor import LatentStateRegressor
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder, RandomInterceptEncoder
 from sufrep.encoders._low_rank import LowRankEncoder, SparseLowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mnl import MNLEncoder
-from sufrep.encoders._registry import METHODS, load, make_encoder
+from sufrep.encoders._registry import METHODS, load, make_encoder, save
 from sufrep.encoders._sufficiency import SufficiencyCheck, sufficiency_check
 from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.encoders._to_numbers import ToNumbers
@@ -23,6 +24,7 @@ __all__ = [
     "ColdStartEstimator",
     "ContrastEncoder",
     "Drift",
+    "DropColumns",
     "FisherEncoder",
     "GroupEncoder",
     "LatentStateEncoder",
@@ -42,5 +44,6 @@ __all__ = [
     "UnseenLevelsWarning",
     "load",
     "make_encoder",
+    "save",
     "sufficiency_check",
 ]

@@ -9,7 +9,6 @@ moments of each group, calls the encoder's one formula, `_represent`, and stores
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral, Real
@@ -47,16 +46,16 @@ from sufrep.encoders._inputs import (
     read_known_columns,
     read_parents,
     read_table,
+    refuse_clashes,
     resolve_layout,
 )
 from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
-from sufrep.encoders._persistence import save_encoder
+from sufrep.encoders._persistence import save_steps
 from sufrep.encoders._target import check_classes, check_still_classes, read_target
 from sufrep.encoders._times import ORDERED, read_order, training_folds
 from sufrep.errors import (
     ChangedParametersError,
-    ClashingNamesError,
     NoCovariateError,
     NoLevelError,
     NoRuleError,
@@ -443,16 +442,14 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Write the encoder to a file that holds no code; `sufrep.load` reads it back.
 
         The file is written completely or not at all: it is written under another name and then renamed.
+        `sufrep.save` does the same for a pipeline of steps.
         """
-        check_is_fitted(self)
-        save_encoder(self, path)
+        save_steps([("encoder", self)], path)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, is_chunk: bool = False
     ) -> Inputs:
         """Read and check training rows: the first ones, or (``reset=False``) one more chunk."""
-        if reset:
-            self.__dict__.pop("reading_", None)  # of a file that the rows no longer come from
         table = read_table(self, X, reset=reset)
         check_length(y, table.n_rows)
         layout = self._layout_of(table) if reset else self.layout_
@@ -768,13 +765,6 @@ def _counted_rows(inputs: Inputs, factor: Factor, moments: GroupMoments, place: 
     n_levels = int(place.max()) + 1
     rows = Rows(codes, n_levels, inputs.columns, inputs.weights, inputs.target, shared=inputs.scores)
     return rows.take(rows.counted())
-
-
-def refuse_clashes(names: Sequence[str]) -> None:
-    """Raise an error if two of the names are the same."""
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise ClashingNamesError(twice)
 
 
 def most_iterations(encoder: Any) -> int:

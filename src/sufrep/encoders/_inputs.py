@@ -59,6 +59,9 @@ if TYPE_CHECKING:
     from sufrep.solvers.nesting import Nesting
     from sufrep.solvers.regressions import NormalScores
 
+# The attribute of the first step of a saved file that holds how its table was read.
+READING = "reading_"
+
 Column: TypeAlias = str | int
 Group: TypeAlias = Column | tuple[Column, ...]
 Parents: TypeAlias = "Mapping[Group, Column | Sequence[Column]]"
@@ -356,6 +359,8 @@ def copy_input_names(source: Any, estimator: Any) -> None:
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
     """Check X as scikit-learn does, store its columns (or compare them with those stored), and wrap it."""
+    if reset:
+        vars(estimator).pop(READING, None)  # of a file that the rows no longer come from
     if is_frame(X):
         table = FrameTable.from_native(X)
         if table.has_names:
@@ -592,6 +597,19 @@ def position_of(names: Sequence[str], column: Column, parameter: str) -> int:
     elif column in names:
         return names.index(str(column))
     raise UnknownColumnError(parameter, column, names)
+
+
+def refuse_clashes(names: Sequence[str]) -> None:
+    """Raise an error if two of the names are the same."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ClashingNamesError(twice)
+
+
+def listed_positions(names: Sequence[str], columns: Column | Sequence[Column], parameter: str) -> set[int]:
+    """Return the positions of columns that a parameter gives as one column or as a list."""
+    listed: Any = [columns] if isinstance(columns, (str, int, np.integer)) else columns
+    return {position_of(names, column, parameter) for column in listed}
 
 
 def _named_parents(names: Sequence[str], parent: Parents | None) -> dict[tuple[int, ...], tuple[int, ...]]:

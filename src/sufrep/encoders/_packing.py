@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from sufrep._archive import DTYPES
 from sufrep._files import ColumnReading, TableReading
-from sufrep.encoders._archive import DTYPES
-from sufrep.encoders._certainty import Certainty
 from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
 from sufrep.encoders._nesting import Links
 from sufrep.errors import NotSavableError
@@ -121,7 +120,6 @@ RECORDS: dict[type, dict[str, str]] = {
         "factor": "numbers k",
     },
     StatesRule: {"concentration": "number"},
-    Certainty: {},
     NormalScores: {"linear": "truth"},
     LinearExperts: {
         "coefficients": "numbers s q",
@@ -185,6 +183,22 @@ _AS_TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 }
 
 
+def saved_parameters(estimator: Any) -> dict[str, Any]:
+    """The parameters of an estimator as a file holds them: of a learner, only its name.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> from sufrep import SufficientEncoder
+    >>> saved_parameters(SufficientEncoder("zip", estimator=Ridge()))["estimator"]
+    'Ridge'
+    """
+    given = estimator.get_params(deep=False).items()
+    return {key: _learner_name(value) if hasattr(value, "predict") else value for key, value in given}
+
+
+def _learner_name(learner: Any) -> str:
+    return " + ".join(type(step).__name__ for _, step in getattr(learner, "steps", [("", learner)]))
+
+
 class Packer:
     """Turns values into JSON, and collects arrays and the kinds of records on the way."""
 
@@ -240,7 +254,7 @@ class Packer:
             "class": type(estimator).__name__,
             "parameters": {
                 key: self.pack(value, f"The parameter {key!r}")
-                for key, value in estimator.get_params(deep=False).items()
+                for key, value in saved_parameters(estimator).items()
             },
             "fitted": {key: self.pack(value, f"The attribute {key!r}") for key, value in fitted.items()},
             "output": vars(estimator).get("_sklearn_output_config", {}).get("transform"),
@@ -503,10 +517,11 @@ def _check_part(what: str, value: Any, kind: str, names: Sequence[str], sizes: d
     if any(sizes.setdefault(name, size) != size for name, size in zip(names, shape, strict=True)):
         raise ValueError(f"{what} is of another size")
     if kind == "levels":
-        _check_levels(what, value.tolist())
+        check_levels(what, value.tolist())
 
 
-def _check_levels(what: str, levels: list[Any]) -> None:
+def check_levels(what: str, levels: list[Any]) -> None:
+    """Raise if these cannot be the levels of one column."""
     # Numbers can be chosen so that all have the same hash, and a dictionary of them takes hours
     # (test_every_bomb_is_refused_within_two_seconds_and_200_mb).
     others = [level for level in levels if type(level) is not str and level is not None]

@@ -1,10 +1,11 @@
-"""Encoders as files without code.
+"""Fitted steps as files without code.
 
-A file holds fitted steps (today one, an encoder) and what the reader found out about the table that they were
-fitted on. `_archive` is the container and its limits, `_packing` turns values into JSON and arrays, and here
-is what the values have to be. ``docs/file-format.md`` describes the format.
+A file holds fitted steps (an encoder, often with a `ToNumbers` before it), what the reader found out about
+the table that they were fitted on, and a description for people. `sufrep._archive` is the container and its
+limits, `_packing` turns values into JSON and arrays, `_describing` writes the description, and here is what
+the values have to be. ``docs/file-format.md`` describes the format.
 
-Files are untrusted input: whatever is in one, `load_encoder` returns an encoder that works, or raises an
+Files are untrusted input: whatever is in one, `load_steps` returns steps that work, or raises an
 `EncoderFileError`.
 """
 
@@ -19,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sufrep._archive import archive_of, damaged, first_line, read_archive
 from sufrep._atomic import replace_file
+from sufrep._description import ENTRY, check_description
 from sufrep._files import TableReading
-from sufrep.encoders._archive import archive_of, damaged, first_line, read_archive
-from sufrep.encoders._certainty import Certainty, find_certainty
-from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
+from sufrep.encoders._describing import describe_steps, input_names
+from sufrep.encoders._inputs import READING, Covariate, Layout, OutputColumn
 from sufrep.encoders._nesting import Links
-from sufrep.encoders._packing import RECORDS, Packer, Unpacker
+from sufrep.encoders._packing import RECORDS, Packer, Unpacker, check_levels
+from sufrep.encoders._to_numbers import KINDS, ToNumbers
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 from sufrep.moments import GroupMoments
 from sufrep.representation import Representation
@@ -34,10 +37,8 @@ from sufrep.solvers.new_levels import DiscriminantRule, LinearRule, StatesRule
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-# The attribute of the last step that holds what the reader found; it belongs to the file, not to a step.
-READING = "reading_"
 # Versions of the kinds of records and steps that are not at their first. Whoever changes the fields of one
 # adds it here, and to `_unpack_steps` what turns the old fields into the new.
 _VERSIONS: dict[str, int] = {}
@@ -46,62 +47,39 @@ _VERSIONS: dict[str, int] = {}
 _MOST_ESTIMATORS = 200
 _MOST_LETTERS = 1 << 26
 _OUTPUTS = (None, "default", "pandas", "polars")
+# Dates as text, for a trial.
+_DATES = {"date": "2024-02-29", "date with zone": "2024-02-29T00:00:00+00:00"}
 
 
-def save_encoder(encoder: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted encoder to ``path``, completely or not at all."""
-    save_steps([encoder], path)
+def save_steps(steps: Sequence[tuple[str, Any]], path: str | os.PathLike[str]) -> None:
+    """Write fitted steps and their names, completely or not at all.
 
-
-def save_steps(steps: Sequence[Any], path: str | os.PathLike[str]) -> None:
-    """Write fitted steps, each of which takes what the one before returns."""
+    Each step takes what the one before returns.
+    """
+    fitted = [step for _, step in steps]
+    for step in fitted:
+        check_is_fitted(step)
     packer = Packer()
-    reading, groups = getattr(steps[-1], READING, None), getattr(steps[-1], "representations_", ())
-    certainty = {group: _certainty_of(steps[-1], group) for group in groups}
-    packed = {
-        "steps": [packer.pack_estimator(step, leave_out=(READING,)) for step in steps],
-        "reading": packer.pack(reading, "How the table was read"),
-        "certainty": packer.pack(certainty, "The levels with the least and the most certain vectors"),
+    packed: dict[str, Any] = {
+        "steps": [
+            {"name": name, **packer.pack_estimator(step, leave_out=(READING,))} for name, step in steps
+        ],
+        "reading": packer.pack(getattr(fitted[0], READING, None), "How the table was read"),
     }
     versions = {name: _VERSIONS.get(name, 1) for name in sorted(packer.records)}
     try:
         _check_number(packer.n_estimators)
-        for encoder in (step for step in steps if hasattr(step, "outputs_")):
-            _check_names(encoder)
+        for step in fitted:
+            _check_letters(step)
+        packed[ENTRY] = describe_steps(fitted)
         content = archive_of({"versions": versions, **packed}, packer.arrays)
     except (ValueError, RecursionError) as error:
-        raise NotSavableError(f"Not all that the encoder knows ({error})", steps[-1]) from error
+        raise NotSavableError(f"Not all that the encoder knows ({error})", fitted[-1]) from error
     replace_file(Path(path), content)
 
 
-def _certainty_of(encoder: Any, group: str) -> Certainty:
-    """The levels with the least and the most certain vectors; none of an encoder that somebody changed."""
-    try:
-        with np.errstate(all="ignore"):
-            return find_certainty(encoder, group)
-    # What was loaded from a file of others may hold anything, and still has to be saved
-    # (test_what_was_learnt_about_other_levels_is_refused).
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return Certainty()
-
-
-def load_encoder(path: str | os.PathLike[str], classes: Mapping[str, type]) -> Any:
-    """Read a file of one step, an encoder whose class is among ``classes``."""
-    steps = load_steps(path, classes)
-    if len(steps) != 1:
-        what = f"it holds {len(steps)} steps ({', '.join(type(step).__name__ for step in steps)})."
-        raise EncoderFileError(path, what, "save the encoder alone.")
-    return steps[0]
-
-
-def load_certainty(path: str | os.PathLike[str]) -> dict[str, Certainty]:
-    """Read which vectors are the least and the most certain, by group, of a file that can be loaded."""
-    found: dict[str, Certainty] = _unpack_certainty(read_archive(path)[0])
-    return found
-
-
-def load_steps(path: str | os.PathLike[str], classes: Mapping[str, type]) -> list[Any]:
-    """Read the steps of a file; their classes must be among ``classes``."""
+def load_steps(path: str | os.PathLike[str], classes: Mapping[str, type]) -> list[tuple[str, Any]]:
+    """Read the steps of a file and their names; their classes must be among ``classes``."""
     manifest, arrays = read_archive(path)
     versions = manifest.get("versions")
     if not isinstance(versions, dict) or not isinstance(manifest.get("steps"), list):
@@ -128,7 +106,7 @@ def _check_versions(path: object, versions: Mapping[str, Any], classes: Mapping[
 
 def _unpack_steps(
     manifest: Mapping[str, Any], arrays: list[Any], versions: Mapping[str, int], classes: Mapping[str, type]
-) -> list[Any]:
+) -> list[tuple[str, Any]]:
     count = itertools.count(1)
 
     def restore(packed: Mapping[str, Any]) -> Any:
@@ -136,39 +114,29 @@ def _unpack_steps(
         return _restore(packed, unpacker, classes)
 
     unpacker = Unpacker(arrays, versions, restore)
-    steps = [restore(packed) for packed in manifest["steps"]]
+    steps = [(packed["name"], restore(packed)) for packed in manifest["steps"]]
     reading = unpacker.unpack(manifest["reading"])
     unpacker.finish()
-    if not steps or not (reading is None or isinstance(reading, TableReading)):
-        raise ValueError("no steps, or another record in the place of the reading")
+    _check_order(steps)
+    check_description(manifest[ENTRY])
     if reading is not None:
+        if not isinstance(reading, TableReading):
+            raise ValueError("another record in the place of the reading")
         reading.check()
-        setattr(steps[-1], READING, reading)
-    _check_certainty(_unpack_certainty(manifest), getattr(steps[-1], "representations_", {}))
+        setattr(steps[0][1], READING, reading)
     return steps
 
 
-def _unpack_certainty(manifest: Mapping[str, Any]) -> Any:
-    """What the manifest says about the certainty of vectors; it can be read without any array."""
-    return Unpacker([], manifest["versions"], _restore_nothing).unpack(
-        manifest.get("certainty", {"$dict": []})
-    )
-
-
-def _restore_nothing(_packed: Any) -> Any:
-    raise ValueError("an encoder in the place of a level")
-
-
-def _check_certainty(certainty: Any, tables: Mapping[str, Representation]) -> None:
-    """Raise if there are levels named that the tables do not have, or errors that are no numbers."""
-    for group, found in certainty.items():
-        if type(found) is not Certainty:
-            raise ValueError("another record in the place of the certainty")
-        pairs = [*found.least, *found.most]
-        if (tables[group].positions([level for level, _ in pairs]) < 0).any():
-            raise ValueError("a level that is not there")
-        if not all(type(error) is float and 0 <= error < np.inf for _, error in pairs):
-            raise ValueError("an error that is no number")
+def _check_order(steps: Sequence[tuple[str, Any]]) -> None:
+    """Raise unless the steps make a pipeline: with names, and each for the columns of the one before."""
+    names = [name for name, _ in steps]
+    if not steps or not _all_are(str, names) or len(set(names)) < len(names) or any("__" in n for n in names):
+        raise ValueError("no steps, or steps without names")
+    for (_, step), (_, following) in itertools.pairwise(steps):
+        made = step.get_feature_names_out().tolist()
+        known = getattr(following, "feature_names_in_", None)
+        if following.n_features_in_ != len(made) or (known is not None and list(known) != made):
+            raise ValueError("a step for other columns than the one before returns")
 
 
 def _check_number(n_estimators: int) -> None:
@@ -192,6 +160,8 @@ def _restore(packed: Mapping[str, Any], unpacker: Unpacker, classes: Mapping[str
     check_is_fitted(estimator)
     if hasattr(estimator, "representations_"):
         _check_encoder(estimator)
+    else:
+        _check_columns(estimator)
     output = packed["output"]
     if output not in _OUTPUTS:
         raise ValueError("an unknown container in place of the output")
@@ -200,6 +170,38 @@ def _restore(packed: Mapping[str, Any], unpacker: Unpacker, classes: Mapping[str
 
 
 # Whether the parts fit together
+
+
+def _check_columns(step: Any) -> None:
+    """Raise if a fitted step without a table of levels could not transform rows."""
+    marks = step.kinds_ if isinstance(step, ToNumbers) else step.kept_.tolist()
+    named = getattr(step, "feature_names_in_", np.empty(0)).tolist()
+    if step.n_features_in_ != len(marks) or len(named) not in (0, len(marks)) or not _all_are(str, named):
+        raise ValueError("other columns than those that the step was fitted to")
+    row = np.zeros((1, len(marks)), dtype=object)
+    if isinstance(step, ToNumbers):
+        row[0] = _typical_row(step)
+    elif not _all_are(bool, marks):
+        raise ValueError("no columns that are kept")
+    _check_letters(step)
+    names = step.get_feature_names_out().tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if len(set(names)) < len(names) or copy.copy(step).transform(row).shape != (1, len(names)):
+            raise ValueError("other columns than those that it names")
+
+
+def _typical_row(step: ToNumbers) -> list[Any]:
+    """A value of the kind of each column, after a check that the kinds fit what was learnt of them."""
+    kinds, levels = step.kinds_, step.levels_
+    if not set(kinds) <= set(KINDS) or list(levels) != [j for j, kind in enumerate(kinds) if kind == "text"]:
+        raise ValueError("an unknown kind of column")
+    columns = zip(input_names(step), kinds, strict=True)
+    if step.dropped_ != [name for name, kind in columns if kind == "dropped"]:
+        raise ValueError("other columns than those that are dropped")
+    for found in levels.values():
+        check_levels("A column of text", found.tolist())
+    return [levels[j][0] if kind == "text" else _DATES.get(kind, 0) for j, kind in enumerate(kinds)]
 
 
 def _check_encoder(encoder: Any) -> None:
@@ -249,7 +251,7 @@ def _check_encoder(encoder: Any) -> None:
             raise ValueError("no rule for new levels")
         if not rule.fits(len(encoder.covariates_)):
             raise ValueError("a rule for new levels with other covariates")
-    _check_names(encoder)
+    _check_letters(encoder)
     _check_report(encoder)
     _encode_two_rows(encoder, layout)
 
@@ -295,16 +297,22 @@ def _check_parents(encoder: Any) -> None:
             raise ValueError("tiers of other parents")
 
 
-def _check_names(encoder: Any) -> None:
+def _check_letters(step: Any) -> None:
     """Raise if the names of the new columns would fill the memory: each may repeat a long name."""
-    names, groups = encoder.layout_.names, encoder.layout_.groups
-    lengths = [sum(len(names[position]) for position in group) for group in groups]
-    n_letters = sum(lengths[output.group] for output in encoder.outputs_)
-    for output in encoder.outputs_:
-        if output.covariate is not None and output.covariate.position is not None:
-            n_letters += len(names[output.covariate.position])
-    if n_letters > _MOST_LETTERS:
+    if sum(map(len, _repeated_names(step))) > _MOST_LETTERS:
         raise ValueError("the names of its columns are too long")
+
+
+def _repeated_names(step: Any) -> Iterator[str]:
+    """The names of columns, as often as the new columns repeat them."""
+    names = input_names(step)
+    if isinstance(step, ToNumbers):
+        for position, levels in step.levels_.items():
+            yield from itertools.repeat(names[position], len(levels))
+    for output in vars(step).get("outputs_", ()):
+        yield from (names[position] for position in step.layout_.groups[output.group])
+        if output.covariate is not None and output.covariate.position is not None:
+            yield names[output.covariate.position]
 
 
 # The lists of a report, and what they hold.

@@ -1,24 +1,34 @@
-"""All encoders by the name of their method."""
+"""All encoders by the name of their method, and the steps that files hold."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import TargetEncoder
+
 from sufrep._names import ENCODERS
-from sufrep.encoders._persistence import load_encoder
-from sufrep.errors import UnknownMethodError
+from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._drop_columns import DropColumns
+from sufrep.encoders._persistence import load_steps, save_steps
+from sufrep.encoders._to_numbers import ToNumbers
+from sufrep.errors import ForeignStepError, UnknownMethodError
 
 if TYPE_CHECKING:
     import os
 
-    from sufrep.encoders._base import GroupEncoder
     from sufrep.encoders._inputs import Group
 
 # Class, and the parameters that the name of the method implies.
 METHODS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     method: (getattr(import_module(f"sufrep.encoders.{module}"), name), fixed)
     for method, (module, name, fixed) in ENCODERS.items()
+}
+
+# What a file may hold.
+SAVED_CLASSES: dict[str, type] = {
+    kind.__name__: kind for kind in (*(kind for kind, _ in METHODS.values()), ToNumbers, DropColumns)
 }
 
 
@@ -48,21 +58,58 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     return encoder(group, **{**fixed, **parameters})
 
 
-def method_of(encoder: Any) -> str | None:
-    """Return the most specific method for which `make_encoder` makes an encoder like this, if any."""
-    fitting = {
-        method: len(fixed)
-        for method, (kind, fixed) in METHODS.items()
-        if kind is type(encoder) and all(getattr(encoder, key) == value for key, value in fixed.items())
-    }
-    return max(fitting, key=fitting.__getitem__, default=None)
+def save(fitted: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted encoder, or a pipeline of fitted steps of sufrep, to a file that holds no code.
+
+    The file is written completely or not at all. How a table was read (``reading_``) is kept, too.
+
+    Parameters
+    ----------
+    fitted : encoder, `ToNumbers`, `DropColumns` or scikit-learn Pipeline of these
+        A model at the end is another library's: leave it out, as in ``pipeline[:-1]``.
+    path : str or path
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import pandas as pd
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sufrep import MeansEncoder, ToNumbers, load, save
+    >>> X = pd.DataFrame({"zip": ["01", "02"], "view": ["sea", "hill"]})
+    >>> steps = make_pipeline(ToNumbers(keep="zip"), MeansEncoder("zip")).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "zip.sufrep"
+    ...     save(steps, path)
+    ...     load(path).get_feature_names_out().tolist()
+    ['view_hill', 'view_sea', 'zip_mean_view_hill', 'zip_mean_view_sea']
+    """
+    steps = fitted.steps if isinstance(fitted, Pipeline) else [("encoder", fitted)]
+    for name, step in steps:
+        if not isinstance(step, (GroupEncoder, ToNumbers, DropColumns)):
+            raise ForeignStepError(name, step, _instead_of(step))
+    save_steps(steps, path)
 
 
-def load(path: str | os.PathLike[str]) -> GroupEncoder:
-    """Read an encoder that ``encoder.save(path)`` wrote.
+def _instead_of(step: Any) -> str:
+    """What to save instead of a step of another library."""
+    if hasattr(step, "predict"):
+        return "save the steps before it, as in pipeline[:-1], and the model as its own library does."
+    parts = [part for _, part, _ in getattr(step, "transformers", [("", step, "")])]
+    if any(isinstance(part, TargetEncoder) for part in parts):
+        return "MeansEncoder(group, covariates=[], use_target=True) is sufrep's equivalent, and can be saved."
+    return "save the steps of sufrep alone."
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read what ``sufrep.save`` or ``encoder.save`` wrote.
 
     Nothing in the file is executed. A file that is truncated, damaged, of another program or of a newer
     format is refused with an :class:`sufrep.errors.EncoderFileError`.
+
+    Returns
+    -------
+    encoder, or scikit-learn Pipeline
+        A fitted pipeline if the file holds several steps.
 
     Examples
     --------
@@ -74,5 +121,5 @@ def load(path: str | os.PathLike[str]) -> GroupEncoder:
     ...     load(path).transform([["b", 9.0]])
     array([[9., 3.]])
     """
-    encoder: GroupEncoder = load_encoder(path, {cls.__name__: cls for cls, _ in METHODS.values()})
-    return encoder
+    steps = load_steps(path, SAVED_CLASSES)
+    return steps[0][1] if len(steps) == 1 else Pipeline(steps)

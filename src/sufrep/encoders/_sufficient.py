@@ -104,7 +104,8 @@ class SufficientEncoder(GroupEncoder):
     estimator : estimator or None, default=None
         The learner that candidates are judged by: a regressor, or a classifier (by −log P if it has
         ``predict_proba``). It should be the one that is used afterwards. None is scikit-learn's histogram
-        gradient boosting with small trees, which stops early.
+        gradient boosting with small trees, which stops early. A saved encoder keeps the name of its learner:
+        once loaded it encodes, and is fitted again only with another ``estimator``.
     families : sequence of {"description", "prediction"}, default=("description", "prediction")
         Which of the two kinds of components may be chosen. ``("description",)`` uses the target for the
         choice only.
@@ -185,7 +186,7 @@ class SufficientEncoder(GroupEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         **TARGET_CONSTRAINTS,
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        "estimator": [HasMethods(["fit", "predict"]), str, None],
         "families": [list, tuple],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -195,7 +196,7 @@ class SufficientEncoder(GroupEncoder):
     @property
     def _needs(self) -> Needs:
         # A regressor needs a continuous target, whatever the target looks like.
-        regression = self.estimator is not None and is_regressor(self.estimator)
+        regression = hasattr(self.estimator, "predict") and is_regressor(self.estimator)
         return Needs(
             rows=True,
             covariates="optional",
@@ -256,6 +257,12 @@ class SufficientEncoder(GroupEncoder):
 
     def _check(self, inputs: Inputs) -> None:
         """Refuse groups without a level, learners for another target, and numbers that they cannot use."""
+        if isinstance(self.estimator, str):
+            expected = (
+                "a learner, or None; a saved encoder keeps only the name of the one that judged it, and "
+                "needs one for another fit, as in set_params(estimator=…)"
+            )
+            raise InvalidParameterError("estimator", self.estimator, expected)
         if isinstance(self.cv, Iterator):
             raise InvalidParameterError("cv", self.cv, "a list of folds, because a generator works only once")
         continuous = _target(inputs).kind == "continuous"

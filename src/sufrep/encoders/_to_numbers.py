@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sufrep._frames import FrameTable, Lookup, with_missing_level
 from sufrep._sklearn import Interval, check_feature_names_in, fit_context, get_output_config
-from sufrep.encoders._base import refuse_clashes
-from sufrep.encoders._inputs import position_of, read_table
+from sufrep.encoders._inputs import listed_positions, read_table, refuse_clashes
 from sufrep.encoders._times import DATES, as_date, date_kind, since_1970
 from sufrep.errors import GroupValueError, NotNumericError, TimeZoneError
 from sufrep.representation import level_label
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from sufrep._frames import Table
     from sufrep.encoders._inputs import Column
 
+# What a column can be.
+KINDS = ("kept", "numeric", "text", *DATES, "dropped")
 _DATE_PARTS = ("days", "month", "weekday")
 _IN_WORDS = {"date": "times without a time zone", "date with zone": "times with a time zone"}
 _SECONDS_A_DAY = 86_400
@@ -98,8 +99,7 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         ToNumbers
         """
         table = read_table(self, X, reset=True)
-        listed = [self.keep] if isinstance(self.keep, (str, int, Integral)) else list(self.keep)
-        kept = {position_of(table.names, column, "keep") for column in listed}
+        kept = listed_positions(table.names, self.keep, "keep")
         kinds, levels = [], {}
         for position in range(len(table.names)):
             kind, found = ("kept", None) if position in kept else self._kind_of(table, position)

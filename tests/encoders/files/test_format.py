@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline
 
-from sufrep import SufficientEncoder, ToNumbers
+from sufrep import SufficientEncoder, ToNumbers, load, save
+from sufrep._description import read_description
 from sufrep._files import ColumnReading, TableReading
-from sufrep.encoders import METHODS
 from sufrep.encoders._judging import CANDIDATES, DROP, Judgement
-from sufrep.encoders._persistence import load_steps, save_steps
 
 HERE = Path(__file__).parent
-CLASSES = {cls.__name__: cls for cls, _ in METHODS.values()} | {"ToNumbers": ToNumbers}
 CHOSEN = ("target_mean", "mixed_model", "local_effect", "states")
 READING = TableReading(
     (ColumnReading("shop", "text"), ColumnReading("size", "number"), ColumnReading("sold", "time", "UTC")),
@@ -49,25 +49,20 @@ def rows_of() -> pd.DataFrame:
     )
 
 
-def encode(steps: list[Any], rows: pd.DataFrame) -> np.ndarray:
-    for step in steps:
-        rows = step.transform(rows)
-    return np.asarray(rows, dtype=float)
-
-
 def new_rows() -> pd.DataFrame:
     return rows_of().iloc[:50:7].assign(shop=["Käse 1", None, "new", "Käse 38", "Käse 5", "Käse 2", "", "NA"])
 
 
 @pytest.mark.parametrize("version", [1])
 def test_files_of_every_version_load_and_encode_as_they_did(version):
-    steps = load_steps(HERE / f"format_{version}.sufrep", CLASSES)
+    steps = load(HERE / f"format_{version}.sufrep")
     expected = json.loads((HERE / f"format_{version}.json").read_text())
-    assert [type(step).__name__ for step in steps] == ["ToNumbers", "SufficientEncoder"]
-    assert steps[-1].chosen_ == CHOSEN
-    assert steps[-1].reading_ == READING
-    assert steps[-1].get_feature_names_out().tolist() == expected["names"]
-    np.testing.assert_allclose(encode(steps, new_rows()), expected["values"], rtol=1e-9, atol=1e-12)
+    assert list(steps.named_steps) == ["numbers", "encoder"]
+    assert (steps[-1].chosen_, steps[-1].estimator) == (CHOSEN, "Ridge")
+    assert steps[0].reading_ == READING
+    assert read_description(HERE / f"format_{version}.sufrep")["columns_needed"] == list(rows_of())
+    assert steps.get_feature_names_out().tolist() == expected["names"]
+    np.testing.assert_allclose(steps.transform(new_rows()), expected["values"], rtol=1e-9, atol=1e-12)
 
 
 def make() -> None:
@@ -83,16 +78,17 @@ def make() -> None:
 
     rows = rows_of()
     y = np.cos(np.arange(len(rows))) + rows["size"].to_numpy()
-    numbers = ToNumbers(keep="shop").fit(rows)
+    encoder = SufficientEncoder("shop", estimator=Ridge())
+    steps = Pipeline([("numbers", ToNumbers(keep="shop")), ("encoder", encoder)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(CANDIDATES, "both", CHOSEN)
         patch.setattr(SufficientEncoder, "_judge", judged)
-        encoder = SufficientEncoder("shop").fit(numbers.transform(rows), y)
-    encoder.reading_ = READING
-    save_steps([numbers, encoder], HERE / "format_1.sufrep")
+        steps.fit(rows, y)
+    steps[0].reading_ = READING
+    save(steps, HERE / "format_1.sufrep")
     found = {
-        "names": encoder.get_feature_names_out().tolist(),
-        "values": encode([numbers, encoder], new_rows()).round(12).tolist(),
+        "names": steps.get_feature_names_out().tolist(),
+        "values": steps.transform(new_rows()).round(12).tolist(),
     }
     (HERE / "format_1.json").write_text(json.dumps(found) + "\n")
 

@@ -18,13 +18,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import sufrep
-from sufrep import LatentStateEncoder, LocalEffectEncoder, MeansEncoder, MixedModelEncoder, SufficientEncoder
-from sufrep.cli._describe import _lines, description
+from sufrep import (
+    DropColumns,
+    LatentStateEncoder,
+    LocalEffectEncoder,
+    MeansEncoder,
+    MixedModelEncoder,
+    SufficientEncoder,
+    ToNumbers,
+    _archive,
+)
+from sufrep._archive import DEEPEST, _Index, archive_of, json_of, read_archive
+from sufrep._description import read_description
+from sufrep.cli._describe import _lines
 from sufrep.encoders import _persistence
-from sufrep.encoders._archive import DEEPEST, _Index, archive_of, json_of, read_archive
-from sufrep.encoders._persistence import load_certainty
 from sufrep.errors import EncoderFileError, NotSavableError, SufrepError
 
 N_LEVELS = 40  # more than a manifest lists one by one
@@ -354,6 +364,16 @@ def test_names_that_fill_the_memory_are_refused(file, monkeypatch):
         encoder.save(file)
 
 
+def test_names_of_indicators_that_fill_the_memory_are_refused(file, monkeypatch):
+    numbers = ToNumbers().fit(rows_of(3))
+    sufrep.save(numbers, file)
+    monkeypatch.setattr(_persistence, "_MOST_LETTERS", 2)  # "g" is repeated for each of its 3 levels
+    with pytest.raises(EncoderFileError, match="the names of its columns are too long"):
+        sufrep.load(file)
+    with pytest.raises(NotSavableError, match="the names of its columns are too long"):
+        sufrep.save(numbers, file)
+
+
 @pytest.mark.parametrize(
     ("attribute", "value"),
     [
@@ -578,6 +598,8 @@ def mutate(manifest: Any, draw: random.Random) -> None:
         MixedModelEncoder("g"),
         sufrep.make_encoder("one_hot", "g", sparse_output=True),
         SufficientEncoder("g"),
+        make_pipeline(ToNumbers(keep="g"), MeansEncoder("g")),
+        make_pipeline(ToNumbers(keep="g"), DropColumns("g")),
     ],
     ids=lambda encoder: type(encoder).__name__,
 )
@@ -586,8 +608,10 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
     # A change may be what another encoder would have written, so that the values may differ; but whatever is
     # loaded encodes rows, and can be described, saved and loaded.
     rows = rows_of()
+    if isinstance(encoder, Pipeline):
+        rows = rows.assign(view=["sea", "hill", None, ""] * N_LEVELS, sold="2024-02-29")
     path = tmp_path / "encoder.sufrep"
-    encoder.fit(rows, np.random.default_rng(1).normal(size=len(rows))).save(path)
+    sufrep.save(encoder.fit(rows, np.random.default_rng(1).normal(size=len(rows))), path)
     original, draw, n_refused = path.read_bytes(), random.Random(0), 0
     for _ in range(80):
         path.write_bytes(original)
@@ -607,8 +631,36 @@ def test_a_changed_manifest_is_refused_or_gives_an_encoder_that_works(encoder, t
                 assert new.shape == (len(rows), len(loaded.get_feature_names_out()))
             except SufrepError:
                 pass
-            described = json.loads(json.dumps(description(loaded, load_certainty(path)), allow_nan=False))
-            assert all(isinstance(line, str) for line in _lines(described))
-            loaded.save(path)
+            assert all(isinstance(line, str) for line in _lines(read_description(path)))
+            sufrep.save(loaded, path)
             sufrep.load(path)
     assert n_refused > 25
+
+
+# The manifest alone
+
+
+def test_the_manifest_is_read_without_the_arrays(file, monkeypatch):
+    expected = read_archive(file)[0]
+    monkeypatch.setattr(_archive._Reader, "array", None)
+    assert _archive.read_manifest(file) == expected
+
+
+@pytest.mark.parametrize("cut", [1, 100, 1000])
+def test_a_file_whose_end_is_missing_is_not_described(cut, file, original):
+    file.write_bytes(original[:-cut])
+    with pytest.raises(EncoderFileError, match="another length than its arrays need"):
+        read_description(file)
+
+
+def test_a_file_with_something_after_its_end_is_not_described(file, original):
+    file.write_bytes(original + b"x")
+    with pytest.raises(EncoderFileError, match="another length than its arrays need"):
+        read_description(file)
+
+
+@pytest.mark.parametrize("shape", [[10**30], [2] * 1000, [-1], "12"])
+def test_an_impossible_shape_is_not_described(shape, file):
+    file.write_bytes(with_manifest(file, lambda manifest: manifest["arrays"][0].update(shape=shape)))
+    with pytest.raises(EncoderFileError, match=r"has no shape|not as large as it is described"):
+        read_description(file)

@@ -127,19 +127,39 @@ class _Index:
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Array]]:
     """Read the manifest and the arrays of a file; raise `EncoderFileError` for anything else."""
+    with _opened(path) as reader:
+        manifest, described = _read_manifest(path, reader)
+        arrays = [reader.array(number, entry) for number, entry in enumerate(described)]
+        reader.finish()
+    return manifest, arrays
+
+
+def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the manifest alone; the file must be as long as its arrays need, but these are not read."""
+    with _opened(path) as reader:
+        manifest, described = _read_manifest(path, reader)
+        reader.check_length(described)
+    return manifest
+
+
+def _read_manifest(path: object, reader: _Reader) -> tuple[dict[str, Any], list[Any]]:
+    """The manifest, and the descriptions of the arrays that follow it."""
+    manifest = _parse(reader.read(MANIFEST, MOST_BYTES))
+    _check_version(path, manifest)
+    described = manifest.pop("arrays")
+    if not isinstance(described, list):
+        raise ValueError("its manifest describes no arrays")
+    return manifest, described
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[_Reader]:
+    """The members of a file; whatever is wrong with them is an `EncoderFileError`."""
     with open(path, "rb") as file, _explained(path):
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
             raise ValueError("it is not a regular file")
-        reader = _Reader(file, about.st_size)
-        manifest = _parse(reader.read(MANIFEST, MOST_BYTES))
-        _check_version(path, manifest)
-        described = manifest.pop("arrays")
-        if not isinstance(described, list):
-            raise ValueError("its manifest describes no arrays")
-        arrays = [reader.array(number, entry) for number, entry in enumerate(described)]
-        reader.finish()
-    return manifest, arrays
+        yield _Reader(file, about.st_size)
 
 
 def damaged(path: object, what: str) -> EncoderFileError:
@@ -216,13 +236,8 @@ class _Reader:
     def array(self, number: int, described: Any) -> Array:
         """The next array, which is as large as it is described, or refused."""
         dtype, shape, order, digest = (described[key] for key in ("dtype", "shape", "order", "sha256"))
-        if dtype not in DTYPES or order not in ("C", "F"):
-            raise ValueError(f"array {number} holds no numbers")
-        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
-            raise ValueError(f"array {number} has no shape")
-        # Python's integers do not overflow, unlike numpy's.
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        if max(shape, default=0) > self._size or len(shape) > 4 or self._open(_name(number), size) != size:
+        size = self._size_of(number, dtype, shape)
+        if order not in ("C", "F") or self._open(_name(number), size) != size:
             raise ValueError(f"array {number} is not as large as it is described")
         data = bytearray(size)
         self._file.readinto(data)
@@ -233,6 +248,25 @@ class _Reader:
         if dtype == "|b1" and max(data, default=0) > 1:
             raise ValueError(f"array {number} holds no truth values")
         return np.ndarray(shape, dtype, data, order=order)
+
+    def check_length(self, described: Sequence[Any]) -> None:
+        """Raise if the file has another length than these arrays need."""
+        for number, entry in enumerate(described):
+            self._index.add(_name(number), 0, self._size_of(number, entry["dtype"], entry["shape"]))
+        if self._index.end + len(self._index.directory()) != self._size:
+            raise ValueError("it has another length than its arrays need")
+
+    def _size_of(self, number: int, dtype: Any, shape: Any) -> int:
+        """The number of bytes of an array, which are in the file."""
+        if dtype not in DTYPES:
+            raise ValueError(f"array {number} holds no numbers")
+        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError(f"array {number} has no shape")
+        # Python's integers do not overflow, unlike numpy's.
+        size = math.prod(shape) * np.dtype(dtype).itemsize if len(shape) <= 4 else self._size + 1
+        if max(shape, default=0) > self._size or size > self._size:
+            raise ValueError(f"array {number} is not as large as it is described")
+        return size
 
     def finish(self) -> None:
         """Compare what follows the members with what has to."""
