@@ -143,6 +143,7 @@ def test_the_code_of_the_report_really_runs(sufrep, table, tmp_path, ending):
     result = sufrep(f"compare {table} {roles} {FAST} --html {report}")
     assert result.code == 0, result.err
     assert f"sufrep: report: {report}\n" in result.err
+    assert f'id="origin">{table.name} · ' in report.read_text("utf-8")
     namespace: dict[str, Any] = {}
     exec(code_in(report), namespace)
     rows = open_table(table, text=["zipcode"], drop=["id", "rating", "cheap"]).read()
@@ -251,6 +252,7 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     assert result.code == 0, result.err
     assert "sufrep: 3,000 simulated rows, 100 levels that act through 5 hidden states" in result.err
     assert "Encode group with" in result.out
+    assert '<p class="subtitle" id="origin">simulated data · ' in report.read_text("utf-8")
     namespace: dict[str, Any] = {}
     exec(code_in(report), namespace)
     assert namespace["model"].predict(namespace["X"]).shape == (3_000,)

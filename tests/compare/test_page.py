@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import date
 from html.parser import HTMLParser
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -46,6 +48,14 @@ def test_the_verdict_comes_first_then_the_ranking_the_code_and_the_rest(found):
         *("In how many directions the levels differ", "How large the levels are", "Time against accuracy"),
     ]
     assert page.footer.endswith("with random_state=0.")
+
+
+def test_the_header_says_where_the_rows_come_from_when_and_by_which_version(found):
+    page = comparison_page(found, source="houses.csv", day=date(2026, 3, 1))
+    assert page.origin == f"houses.csv · 1 March 2026 · sufrep {version('sufrep')}"
+    today = comparison_page(found).origin
+    assert str(date.today().year) in today
+    assert today.count(" · ") == 1
 
 
 def test_facts_describe_the_comparison(found):

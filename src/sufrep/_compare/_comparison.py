@@ -38,6 +38,7 @@ from sufrep.errors import ComparisonError, InvalidParameterError, NoEncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import date
     from os import PathLike
     from pathlib import Path
 
@@ -129,7 +130,14 @@ class Comparison:
         """Draw the ranking with its intervals, as an Altair chart."""
         return ranking_chart(self)
 
-    def to_html(self, path: str | PathLike[str], *, loading: str | None = None) -> Path:
+    def to_html(
+        self,
+        path: str | PathLike[str],
+        *,
+        loading: str | None = None,
+        source: str | None = None,
+        day: date | None = None,
+    ) -> Path:
         """Write the report, a single HTML page that needs no network.
 
         The page is written under a temporary name and then renamed, so it is never incomplete.
@@ -139,8 +147,12 @@ class Comparison:
         path : str or path
         loading : str or None
             Python code that defines X and y, shown in the report before the code of the best pipeline.
+        source : str or None
+            Where the rows come from, for the header: the name of a file, or "simulated data".
+        day : datetime.date or None
+            The date in the header; None is today.
         """
-        return write_page(comparison_page(self, loading), path)
+        return write_page(comparison_page(self, loading, source, day), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as plain values for JSON; NaN becomes None."""

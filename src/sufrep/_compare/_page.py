@@ -20,12 +20,13 @@ from sufrep._compare._levels import level_plane, means_spectrum, target_means
 from sufrep._compare._results import fold_improvements
 from sufrep._compare._run import CODINGS
 from sufrep._compare._snippet import pipeline_code
-from sufrep._report import ChartPart, CodePart, Page, SearchBox, TablePart
+from sufrep._report import ChartPart, CodePart, Page, SearchBox, TablePart, origin_text
 from sufrep._statistics import p_value_text
 from sufrep.encoders import METHODS, PermutationEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
     from sufrep._arrays import Floats
     from sufrep._compare._comparison import Comparison
@@ -51,8 +52,13 @@ _HOVER = {
 }
 
 
-def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
-    """Return the whole report."""
+def comparison_page(
+    comparison: Comparison,
+    loading: str | None = None,
+    source: str | None = None,
+    day: date | None = None,
+) -> Page:
+    """Return the whole report; the parameters are those of `Comparison.to_html`."""
     data, summaries = comparison.plan.data, comparison.summaries
     done = [item for item in summaries if not item.failed]
     parts: list[Any] = [results_part(comparison)]
@@ -65,8 +71,9 @@ def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
         parts.append(time_part(comparison, done))
     return Page(
         title=f"{data.group_name}: which encoding predicts {data.target_name} best?",
-        subtitle="A comparison by sufrep, cross-validated on your own rows.",
+        subtitle="Encodings of one column, compared by cross-validation.",
         verdict=comparison.verdict,
+        origin=origin_text(source, day),
         facts=_facts(comparison),
         parts=tuple(parts),
         notes=comparison.notes,

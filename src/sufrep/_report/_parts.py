@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ class Page:
     title, subtitle : str
     verdict : tuple of str
         Paragraphs; the first is the headline.
+    origin : str
+        What the page was made from, when and by what, for whom it is forwarded to; see `origin_text`.
     facts : tuple of pairs of str
         Short facts in one line, such as ``("rows", "12,000")``.
     parts : tuple of TablePart, ChartPart and CodePart
@@ -31,10 +35,31 @@ class Page:
     title: str
     subtitle: str
     verdict: tuple[str, ...]
+    origin: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
     footer: str = ""
+
+
+def origin_text(source: str | None = None, day: date | None = None) -> str:
+    """Say what a page was made from, on which day and by which version.
+
+    Parameters
+    ----------
+    source : str or None
+        Where the rows come from, such as the name of a file, or "simulated data".
+    day : datetime.date or None
+        None is today.
+
+    Examples
+    --------
+    >>> origin_text("houses.csv", date(2026, 3, 1)).rpartition(" · ")[0]
+    'houses.csv · 1 March 2026'
+    """
+    day = day or date.today()
+    parts = (source, f"{day.day} {day:%B %Y}", f"sufrep {version('sufrep')}")
+    return " · ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
