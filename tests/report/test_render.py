@@ -56,7 +56,8 @@ def no_bundle() -> Iterator[None]:
 
 
 def page_of(text: str) -> Page:
-    table = TablePart(text, [text, text], [[text, text], [None, 1.0]], text, 0)
+    folded = TablePart(text, [text], [[text]], text)
+    table = TablePart(text, [text, text], [[text, text], [None, 1.0]], text, 0, {text: text}, (folded,))
     chart = ChartPart(text, text, CHART, text, table, SearchBox("search", text, text))
     return Page(
         text,

@@ -18,11 +18,12 @@ from sufrep._charts._points import (
     labelled_scatter,
     level_map,
 )
-from sufrep._charts._rankings import dot_panels, interval_dots, paired_dots
+from sufrep._charts._rankings import axis_limits, dot_panels, interval_dots, paired_dots
 
 __all__ = [
     "MAX_LEVELS",
     "ZOOM_HINT",
+    "axis_limits",
     "dot_panels",
     "group_shares",
     "grouped_bars",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from importlib.metadata import version
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from sufrep._charts import (
     MAX_LEVELS,
     ZOOM_HINT,
+    axis_limits,
     interval_dots,
     labelled_scatter,
     level_map,
@@ -16,13 +18,15 @@ from sufrep._charts import (
     size_bars,
     spectrum_bars,
 )
-from sufrep._compare._levels import level_plane, means_spectrum, target_means
+from sufrep._compare._levels import level_plane, means_spectrum, size_groups, target_means
 from sufrep._compare._results import fold_improvements
 from sufrep._compare._run import CODINGS
 from sufrep._compare._snippet import pipeline_code
+from sufrep._names import METHOD_TEXTS
 from sufrep._report import ChartPart, CodePart, Page, SearchBox, TablePart, origin_text
 from sufrep._statistics import p_value_text
-from sufrep.encoders import METHODS, PermutationEncoder
+from sufrep.encoders import METHODS, PermutationEncoder, SufficientEncoder
+from sufrep.encoders._judging import COMPONENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +53,7 @@ _HOVER = {
     "score": "score",
     "p": "p, adjusted",
     "columns": "columns added",
+    "text": "what it is",
 }
 
 
@@ -64,11 +69,12 @@ def comparison_page(
     parts: list[Any] = [results_part(comparison)]
     if done:
         parts = [ranking_part(comparison, done), code_part(comparison, loading), *parts]
-        parts += [*fold_parts(comparison, done), *choice_parts(comparison)]
+        parts += [*fold_parts(comparison, done), *choice_parts(comparison, done)]
         parts += [*map_parts(comparison, done), *spectrum_parts(comparison)]
     parts.append(size_part(comparison))
     if done:
         parts.append(time_part(comparison, done))
+    parts.append(glossary_part(comparison))
     return Page(
         title=f"{data.group_name}: which encoding predicts {data.target_name} best?",
         subtitle="Encodings of one column, compared by cross-validation.",
@@ -84,20 +90,7 @@ def comparison_page(
 def ranking_chart(comparison: Comparison) -> Any:
     """Draw improvements with their intervals, best first."""
     done = [item for item in comparison.summaries if not item.failed]
-    rows = [
-        {
-            "name": item.method,
-            "series": item.model,
-            "value": number_or_none(item.improvement),
-            "low": number_or_none(item.low),
-            "high": number_or_none(item.high),
-            "score": item.score,
-            "p": f"no test: {item.no_test}" if item.no_test else p_value_text(item.p_adjusted) or None,
-            "columns": item.n_columns,
-        }
-        for item in done
-        if math.isfinite(item.improvement)
-    ]
+    rows = _common_rows(comparison, done)
     return interval_dots(
         rows=rows,
         names=list(dict.fromkeys(item.method for item in done)),
@@ -107,7 +100,47 @@ def ranking_chart(comparison: Comparison) -> Any:
         percent=comparison.plan.scoring.is_loss,
         baseline=comparison.baseline,
         reference_title=comparison.baseline,
+        limits=_ranking_limits(rows),
     )
+
+
+def _ranking_limits(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
+    ends = [[row[end] for end in ("low", "high") if row[end] is not None] for row in rows]
+    return axis_limits([row["value"] for row in rows], *ends[:1], drawn=[*chain.from_iterable(ends)])
+
+
+def _common_rows(comparison: Comparison, done: Sequence[Summary]) -> list[dict[str, Any]]:
+    """Every method with every model on one scale: by how much it is better than one common baseline.
+
+    The common baseline is the one with the model of the best. What a summary says about its own model's
+    baseline, ends of intervals included, is only moved to this scale, on which scores can be compared.
+    """
+    is_loss = comparison.plan.scoring.is_loss
+    of_baseline = {item.model: item.score for item in done if item.method == comparison.baseline}
+    common = of_baseline.get(comparison.summaries[0].model, math.nan)
+
+    def moved(item: Summary, value: float) -> float:
+        own = of_baseline.get(item.model, math.nan)
+        if own == common:
+            return value
+        return 1 - own * (1 - value) / common if is_loss and common else own - common + value
+
+    return [
+        {
+            "name": item.method,
+            "series": item.model,
+            "value": moved(item, item.improvement),
+            "low": number_or_none(moved(item, item.low)),
+            "high": number_or_none(moved(item, item.high)),
+            "score": item.score,
+            "p": f"no test: {item.no_test}" if item.no_test else p_value_text(item.p_adjusted) or None,
+            "columns": item.n_columns,
+            "seconds": item.fit_seconds,
+            "text": METHOD_TEXTS[item.method],
+        }
+        for item in done
+        if math.isfinite(moved(item, item.improvement))
+    ]
 
 
 # Facts, code and table
@@ -140,40 +173,85 @@ def code_part(comparison: Comparison, loading: str | None) -> CodePart:
 
 
 def results_part(comparison: Comparison) -> TablePart:
+    """Return the table of all results; what the verdict quotes comes first, so that it is seen first."""
     summaries, scoring = comparison.summaries, comparison.plan.scoring
-    columns = ["method", "model", scoring.name, "improvement", "95 % from", "to", "p", "p, corrected"]
-    columns += ["p, adjusted", "seconds to fit", "seconds to predict", "columns added"]
-    # Columns of reasons are shown only if there are any.
-    reasons = {
-        title: [getattr(item, name) or "" for item in summaries]
-        for name, title in (("no_test", "no test"), ("failure", "failure"))
-        if any(getattr(item, name) for item in summaries)
-    }
+    columns = ["method", "model", scoring.name, "improvement", "95 % from", "to", "p", "columns added"]
+    columns += ["seconds to fit"]
     rows = [
         (
             item.method,
             item.model,
             number_or_none(item.score),
             *(improvement_text(comparison, value) for value in (item.improvement, item.low, item.high)),
-            *(p_value_text(p) or None for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
-            number_or_none(item.fit_seconds),
-            number_or_none(item.predict_seconds),
+            p_value_text(item.p_adjusted) or None,
             item.n_columns if not item.failed else None,
-            *(texts[i] for texts in reasons.values()),
+            _seconds(item.fit_seconds),
+            *_reason(summaries, item, "failure"),
         )
-        for i, item in enumerate(summaries)
+        for item in summaries
     ]
     return TablePart(
         title="All results",
-        columns=[*columns, *reasons],
+        columns=[*columns, *_reason_title(summaries, "failure", "failure")],
         rows=rows,
         text=(
-            "p: paired t-test over the folds. Corrected: accounts for training rows shared by folds (Nadeau "
-            "and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no test "
-            "with fewer than three folds, or if the gains are equal in all folds. Seconds: medians over the "
-            "folds, encoder and model together."
+            f"Improvement: over {comparison.baseline} with the same model, and its 95 % interval. p: whether "
+            "it may be chance, accounting for training rows shared by folds and for the number of methods; "
+            "a dash if there is no test. Seconds: medians over the folds, encoder and model together."
         ),
         highlighted=0 if not summaries[0].failed else None,
+        explained=METHOD_TEXTS,
+        tables=(_tests_table(comparison),),
+    )
+
+
+def _reason_title(summaries: Sequence[Summary], name: str, title: str) -> list[str]:
+    """Return the title of a column of reasons, which is shown only if there are any."""
+    return [title] if any(getattr(item, name) for item in summaries) else []
+
+
+def _reason(summaries: Sequence[Summary], item: Summary, name: str) -> list[str]:
+    return [getattr(item, name) or "" for _ in _reason_title(summaries, name, name)]
+
+
+def _seconds(value: float) -> float | None:
+    """Return two digits: a measured time has no more."""
+    return float(f"{value:.2g}") if math.isfinite(value) else None
+
+
+def _tests_table(comparison: Comparison) -> TablePart:
+    return TablePart(
+        title="Show all tests and times",
+        columns=[
+            *("method", "model", "plain p", "corrected p", "adjusted p", "seconds to fit", "to predict"),
+            *_reason_title(comparison.summaries, "no_test", "no test"),
+        ],
+        rows=[
+            (
+                item.method,
+                item.model,
+                *(p_value_text(p) or None for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
+                *(_seconds(value) for value in (item.fit_seconds, item.predict_seconds)),
+                *_reason(comparison.summaries, item, "no_test"),
+            )
+            for item in comparison.summaries
+        ],
+        text=(
+            "Plain: paired t-test over the folds. Corrected: accounts for training rows shared by folds "
+            "(Nadeau and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no test "
+            "with fewer than three folds, or if the gains are equal in all folds."
+        ),
+    )
+
+
+def glossary_part(comparison: Comparison) -> TablePart:
+    """Return one line about each method that occurs, and about each component if one of them chooses."""
+    methods = [item.method for item in comparison.summaries]
+    components = COMPONENTS if any(_chooses(method) for method in methods) else ()
+    return TablePart(
+        title="The methods in one line each",
+        columns=["method", "what a level becomes"],
+        rows=[(name, METHOD_TEXTS[name]) for name in dict.fromkeys((*methods, *components))],
     )
 
 
@@ -186,8 +264,8 @@ def ranking_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
         title="Ranking",
         text=(
             f"By how much the {scoring.name} is {'lower' if scoring.is_loss else 'higher'} than with "
-            f"{comparison.baseline} and the same model, averaged over the folds; further right is better."
-            f"{_intervals_text(done)}"
+            f"{_common_baseline(comparison)}, averaged over the folds; further right is better."
+            f"{_intervals_text(comparison, done)}{_arrows_text(comparison, done)}"
         ),
         chart=ranking_chart(comparison),
         description=f"Ranking of {len(done)} methods and models by improvement; the best is {best.method} "
@@ -195,14 +273,22 @@ def ranking_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
     )
 
 
-def _intervals_text(done: Sequence[Summary]) -> str:
+def _intervals_text(comparison: Comparison, done: Sequence[Summary]) -> str:
     if not any(math.isfinite(item.low) for item in done):
         reason = next((item.no_test for item in done if item.no_test), None)
         return f" No test and no intervals: {reason}." if reason else ""
+    includes = "zero" if len(comparison.plan.models) == 1 else f"{comparison.baseline} with the same model"
     return (
-        " Lines are 95 % intervals that account for training rows shared by folds. Where a line includes "
-        "zero, the difference may be chance."
+        " Lines are 95\u00a0% intervals that account for training rows shared by folds. Where a line includes "
+        f"{includes}, the difference may be chance."
     )
+
+
+def _arrows_text(comparison: Comparison, done: Sequence[Summary]) -> str:
+    rows = _common_rows(comparison, done)
+    lowest = _ranking_limits(rows)[0]
+    beyond = any(row["value"] < lowest for row in rows)
+    return " Arrows are methods further to the left, with their number." if beyond else ""
 
 
 def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart]:
@@ -211,7 +297,7 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
     shown = [item.method for item in done if item.model == model and item.method in found]
     shown = [method for method in shown if method != comparison.baseline][:_MAX_FOLD_METHODS]
     names = _fold_names(comparison)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": method, "fold": name, "value": float(value)}
         for method in shown
         for name, value in zip(names, found[method], strict=True)
@@ -232,6 +318,7 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
                 hover={"name": "method", "fold": "fold", "value": "improvement"},
                 percent=comparison.plan.scoring.is_loss,
                 reference_title=comparison.baseline,
+                limits=axis_limits([row["value"] for row in rows]),
             ),
             description=f"Improvement of {len(shown)} methods over {comparison.baseline} in each fold.",
             table=TablePart(
@@ -241,33 +328,89 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
                     (method, *(improvement_text(comparison, value) for value in found[method].tolist()))
                     for method in shown
                 ],
+                explained=METHOD_TEXTS,
             ),
         )
     ]
 
 
-def choice_parts(comparison: Comparison) -> list[TablePart]:
-    """Return what encoders that choose have chosen, in words."""
-    splits = zip(comparison.plan.splits, _fold_names(comparison), strict=True)
-    fold_name = {(split.repeat, split.fold): name for split, name in splits}
-    rows = [
-        (item.method, item.model, fold_name[item.repeat, item.fold], item.choice)
-        for item in comparison.fold_scores
-        if item.choice is not None
-    ]
-    if not rows:
+def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TablePart]:
+    """Return what the best encoder that chooses has kept of all rows, and what each component contributes."""
+    best = next((item for item in done if _chooses(item.method)), None)
+    if best is None:
         return []
+    report = comparison.fitted_encoder(best.method, best.model).report_
+    found = report["candidates"]
+    unit = found["loss"][0]  # of dropping the column
     return [
         TablePart(
-            title="What was chosen",
-            columns=["method", "model", "fold", "choice"],
-            rows=rows,
+            title="What SufficientEncoder kept",
+            columns=["candidate", "loss", "gain over dropping", "standard error", "columns"],
+            rows=[
+                (name, loss, _share_text(gain, unit), _share_text(error, unit), n_columns)
+                for name, loss, gain, error, n_columns in zip(
+                    *(found[key] for key in ("candidate", "loss", "gain", "standard_error", "n_columns")),
+                    strict=True,
+                )
+            ],
+            # A line must not end between a number and its percent sign.
             text=(
-                "Inside the training rows of each fold, the model itself judged whether the column helps and "
-                "which kind of encoding helps most. A choice that differs between folds was a close one."
+                report["summary"].replace(" %", "\u00a0%")
+                + f" Judged by {best.model} on rows held out of the whole table."
             ),
+            highlighted=found["chosen"].index(True),
+            tables=(*_component_tables(report["components"], unit), _folds_table(comparison)),
         )
     ]
+
+
+def _chooses(method: str) -> bool:
+    return method in METHODS and METHODS[method][0] is SufficientEncoder
+
+
+def _component_tables(components: dict[str, Any], unit: float) -> list[TablePart]:
+    """Return what each component that was kept contributes, if any was."""
+    shares = zip(components["contribution"], components["standard_error"], strict=True)
+    rows = [
+        (name, *(_share_text(value, unit) for value in pair))
+        for name, pair in zip(components["component"], shares, strict=True)
+    ]
+    table = TablePart(
+        title="What each component contributes",
+        columns=["component", "contribution", "standard error"],
+        rows=rows,
+        text=(
+            "By how much the loss grows if the columns of a component are shuffled among the rows, as a "
+            "share of the loss without the column. What two components both say counts for neither."
+        ),
+        explained=METHOD_TEXTS,
+        unfolded=True,
+    )
+    return [table] if rows else []
+
+
+def _share_text(value: float, unit: float) -> str | None:
+    # Adding zero makes a negative zero positive.
+    return f"{round(100 * value / unit, 1) + 0.0:.1f}\u00a0%" if unit and math.isfinite(value) else None
+
+
+def _folds_table(comparison: Comparison) -> TablePart:
+    """Return what was chosen in each fold, in words."""
+    splits = zip(comparison.plan.splits, _fold_names(comparison), strict=True)
+    fold_name = {(split.repeat, split.fold): name for split, name in splits}
+    return TablePart(
+        title="Show the choice in each fold",
+        columns=["fold", "model", "choice"],
+        rows=[
+            (fold_name[item.repeat, item.fold], item.model, item.choice)
+            for item in comparison.fold_scores
+            if item.choice is not None
+        ],
+        text=(
+            "Inside the training rows of each fold, the model itself judged whether the column helps and "
+            "which kind of encoding helps most. A choice that differs between folds was a close one."
+        ),
+    )
 
 
 def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart]:
@@ -345,32 +488,47 @@ def size_part(comparison: Comparison) -> ChartPart:
         ),
         chart=size_bars(counts.astype(float)),
         description="Histogram of the number of rows of each level.",
+        table=TablePart(
+            "Levels by their number of rows",
+            ("rows of a level", "levels", "rows", "share of all rows"),
+            [
+                (
+                    group.sizes,
+                    group.n_levels,
+                    group.n_rows,
+                    _share_text(group.n_rows, len(comparison.plan.data.y)),
+                )
+                for group in size_groups(counts)
+            ],
+            unfolded=True,
+        ),
     )
 
 
 def time_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
     rows = [
-        {
-            "name": item.method,
-            "series": item.model,
-            "x": max(item.fit_seconds, 1e-4),
-            "y": item.improvement,
-            "columns": item.n_columns,
-        }
-        for item in done
-        if math.isfinite(item.improvement)
+        {**row, "x": max(row["seconds"], 1e-4), "y": row["value"]} for row in _common_rows(comparison, done)
     ]
     return ChartPart(
         title="Time against accuracy",
-        text="Seconds to fit encoder and model in one fold (median), and the improvement; further up and "
-        "left is better.",
+        text=(
+            "Seconds to fit encoder and model in one fold (median), and by how much the result is better "
+            f"than with {_common_baseline(comparison)}; further up and left is better."
+        ),
         chart=labelled_scatter(
             rows=rows,
             series=list(comparison.plan.models),
             x_title="seconds to fit",
             y_title=_improvement_title(comparison),
-            hover={"name": "method", "series": "model", "x": "seconds", "y": "improvement"},
+            hover={
+                "name": "method",
+                "series": "model",
+                "x": "seconds",
+                "y": "improvement",
+                "text": "what it is",
+            },
             percent=comparison.plan.scoring.is_loss,
+            lowest=axis_limits([row["y"] for row in rows])[0],
         ),
         description="Improvement of each method against the time to fit it.",
     )
@@ -379,6 +537,12 @@ def time_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
 def _improvement_title(comparison: Comparison) -> str:
     # Short, because a phone is narrow; the text above the chart explains it.
     return f"improvement over {comparison.baseline}"
+
+
+def _common_baseline(comparison: Comparison) -> str:
+    """The baseline of charts that have all models on one scale."""
+    several = len(comparison.plan.models) > 1
+    return f"{comparison.baseline} and {comparison.summaries[0].model}" if several else comparison.baseline
 
 
 def _fold_names(comparison: Comparison) -> list[str]:

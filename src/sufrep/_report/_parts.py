@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 CellValue: TypeAlias = str | float | int | None
 
@@ -69,7 +69,7 @@ class TablePart:
     Parameters
     ----------
     title : str
-        Heading of the part. For a table that belongs to a chart, the text that unfolds it.
+        Heading of the part. For a table that belongs to another part, the text that unfolds it.
     columns : sequence of str, length k
     rows : sequence of sequences of length k
         Numbers are shown with four digits and sorted in full precision; None is shown as a dash. Text that
@@ -78,6 +78,12 @@ class TablePart:
         A paragraph above the table.
     highlighted : int, optional
         The position of the row to highlight.
+    explained : mapping of str to str
+        Explanations of names in the first column, shown to readers who point at them.
+    tables : tuple of TablePart
+        Further tables, folded by default.
+    unfolded : bool
+        For a table that belongs to another part: whether it is unfolded from the start.
     """
 
     title: str
@@ -85,6 +91,9 @@ class TablePart:
     rows: Sequence[Sequence[CellValue]]
     text: str = ""
     highlighted: int | None = None
+    explained: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[TablePart, ...] = ()
+    unfolded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
