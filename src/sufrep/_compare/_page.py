@@ -238,8 +238,8 @@ def _tests_table(comparison: Comparison) -> TablePart:
         ],
         text=(
             "Plain: paired t-test over the folds. Corrected: accounts for training rows shared by folds "
-            "(Nadeau and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no test "
-            "with fewer than three folds, or if the gains are equal in all folds."
+            "(Nadeau and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no "
+            "test with fewer than three folds, or if the gains are equal in all folds."
         ),
     )
 
@@ -279,8 +279,8 @@ def _intervals_text(comparison: Comparison, done: Sequence[Summary]) -> str:
         return f" No test and no intervals: {reason}." if reason else ""
     includes = "zero" if len(comparison.plan.models) == 1 else f"{comparison.baseline} with the same model"
     return (
-        " Lines are 95\u00a0% intervals that account for training rows shared by folds. Where a line includes "
-        f"{includes}, the difference may be chance."
+        " Lines are 95\u00a0% intervals that account for training rows shared by folds. Where a line "
+        f"includes {includes}, the difference may be chance."
     )
 
 
