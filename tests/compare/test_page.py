@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 
 from sufrep import compare
 from sufrep._compare._page import (
+    CHARTS,
     MAPPABLE,
     comparison_page,
     fold_parts,
@@ -28,7 +29,8 @@ from sufrep._compare._page import (
     time_part,
 )
 from sufrep._names import METHOD_TEXTS
-from sufrep._report import CodePart, SearchBox, render_page
+from sufrep._report import ChartPart, CodePart, SearchBox, render_page
+from sufrep.errors import ComparisonError, InvalidParameterError
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -149,7 +151,8 @@ def test_a_page_of_failures_only(rows):
     page = comparison_page(found)
     assert page.verdict == ("Every method failed on these data.", "First reason: ValueError: no score")
     assert titles(page) == ["All results", "How large the levels are", "The methods in one line each"]
-    assert values_of(found.plot())
+    with pytest.raises(ComparisonError, match="no score"):
+        found.plot()
     assert part(page, "All results").highlighted is None
     assert "no score" in render_page(page)
 
@@ -410,3 +413,17 @@ def test_nan_is_not_shown(found):
 def test_codings_and_permutations_have_no_map():
     assert {"means", "latent_state", "sufficient"} <= MAPPABLE
     assert not {"one_hot", "helmert", "permutation", "multi_permutation"} & MAPPABLE
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_of_the_page_is_drawn_by_its_name(found, name):
+    parts = comparison_page(found).parts
+    assert found.plot(name).to_json() in [one.chart.to_json() for one in parts if isinstance(one, ChartPart)]
+
+
+def test_a_chart_that_does_not_exist_is_refused(rows):
+    found = compare(*rows(), group="town", methods="one_hot", models="linear")
+    with pytest.raises(InvalidParameterError, match="chart must be one of ranking, folds"):
+        found.plot("rank")
+    with pytest.raises(InvalidParameterError, match="chart is 'map'"):
+        found.plot("map")

@@ -6,7 +6,7 @@ their container and leave the colours of text, axes and series to the theme of t
 
 from __future__ import annotations
 
-from sufrep._charts._altair import load_altair, require_renderer, write_chart
+from sufrep._charts._altair import load_altair, require_renderer, save_chart, write_chart
 from sufrep._charts._bars import grouped_bars, size_bars, spectrum_bars
 from sufrep._charts._drift import level_moves, level_sizes
 from sufrep._charts._effects import group_shares, love_plot, propensity_bars
@@ -39,6 +39,7 @@ __all__ = [
     "paired_dots",
     "propensity_bars",
     "require_renderer",
+    "save_chart",
     "size_bars",
     "spectrum_bars",
     "write_chart",

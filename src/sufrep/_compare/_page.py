@@ -23,13 +23,23 @@ from sufrep._compare._results import fold_improvements
 from sufrep._compare._run import CODINGS
 from sufrep._compare._snippet import pipeline_code
 from sufrep._names import METHOD_TEXTS
-from sufrep._report import ChartPart, CodePart, Page, SearchBox, TablePart, origin_text
+from sufrep._report import (
+    ChartPart,
+    CodePart,
+    Page,
+    SearchBox,
+    TablePart,
+    markdown_table,
+    markdown_text,
+    origin_text,
+)
 from sufrep._statistics import p_value_text
 from sufrep.encoders import METHODS, PermutationEncoder, SufficientEncoder
 from sufrep.encoders._judging import COMPONENTS
+from sufrep.errors import ComparisonError, InvalidParameterError, check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import date
 
     from sufrep._arrays import Floats
@@ -141,6 +151,27 @@ def _common_rows(comparison: Comparison, done: Sequence[Summary]) -> list[dict[s
         for item in done
         if math.isfinite(moved(item, item.improvement))
     ]
+
+
+def comparison_chart(comparison: Comparison, name: str) -> Any:
+    """Return a chart of the report by its name: a key of `CHARTS`."""
+    check_name("chart", name, CHARTS)
+    done = [item for item in comparison.summaries if not item.failed]
+    if not done:
+        raise ComparisonError(str(comparison.summaries[0].failure))
+    for part in CHARTS[name](comparison, done):
+        return part.chart
+    raise InvalidParameterError("chart", name, "a chart that these methods and data have")
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """Return verdict, results and notes as Markdown."""
+    headline, *paragraphs = map(markdown_text, comparison.verdict)
+    results = results_part(comparison)
+    blocks = [f"## {headline}", *paragraphs, markdown_table(results), markdown_text(results.text)]
+    if comparison.notes:
+        blocks.append("\n".join(f"- {markdown_text(note)}" for note in comparison.notes))
+    return "\n\n".join(blocks) + "\n"
 
 
 # Facts, code and table
@@ -532,6 +563,17 @@ def time_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
         ),
         description="Improvement of each method against the time to fit it.",
     )
+
+
+# The charts of a report by name, each with the parts that it may consist of.
+CHARTS: dict[str, Callable[[Comparison, Sequence[Summary]], Sequence[ChartPart]]] = {
+    "ranking": lambda comparison, done: [ranking_part(comparison, done)],
+    "folds": fold_parts,
+    "map": map_parts,
+    "spectrum": lambda comparison, _: spectrum_parts(comparison),
+    "sizes": lambda comparison, _: [size_part(comparison)],
+    "times": lambda comparison, done: [time_part(comparison, done)],
+}
 
 
 def _improvement_title(comparison: Comparison) -> str:

@@ -5,6 +5,7 @@ This package does not know what a page is about: :mod:`sufrep._compare` and :mod
 
 from __future__ import annotations
 
+from sufrep._report._markdown import markdown_table, markdown_text
 from sufrep._report._parts import ChartPart, CodePart, Page, SearchBox, TablePart, origin_text
 from sufrep._report._render import render_page, write_page
 
@@ -14,6 +15,8 @@ __all__ = [
     "Page",
     "SearchBox",
     "TablePart",
+    "markdown_table",
+    "markdown_text",
     "origin_text",
     "render_page",
     "write_page",
