@@ -35,6 +35,12 @@ def test_a_required_label_covers_dots_rather_than_to_be_left_out():
     assert [i for i, side in enumerate(sides) if side] == [800]
 
 
+def test_a_label_is_not_on_a_line():
+    points = np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]])
+    assert label_sides(["a", "b", "c"], points, [2], SIZE) == ["", "", "right"]
+    assert label_sides(["a", "b", "c"], points, [2], SIZE, lines=[0.5]) == ["", "", "top"]
+
+
 def test_the_label_of_a_dot_at_the_right_edge_is_on_its_left():
     points = np.array([[0.0, 0.0], [1.0, 1.0]])
     assert label_sides(["left end", "right end"], points, [0, 1], SIZE) == ["right", "left"]

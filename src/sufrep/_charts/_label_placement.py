@@ -47,6 +47,7 @@ def label_sides(
     sides: Sequence[str] = ("right", "left", "top"),
     over_dots: bool = False,
     required: Collection[int] = (),
+    lines: Sequence[float] = (),
     max_labels: int | None = None,
 ) -> list[str]:
     """On which side of its dot each label fits without overlap: one of ``SIDES``, or nowhere (``''``).
@@ -55,7 +56,7 @@ def label_sides(
     ----------
     labels : sequence of str, length n
     points : ndarray, shape (n, 2)
-        On linear scales that span their range.
+        On linear scales that span their range, and that of `lines`.
     order : iterable of int
         Labels are placed greedily in this order; points that are not in it get no label.
     size : pair of float
@@ -66,6 +67,8 @@ def label_sides(
         Whether a label may cover dots.
     required : collection of int
         Points whose label covers dots rather than to be left out; it never covers another label.
+    lines : sequence of float
+        Heights of horizontal lines, which count as dots.
     max_labels : int, optional
         Stop after so many labels.
 
@@ -74,8 +77,10 @@ def label_sides(
     list of str, length n
     """
     width, height = size
-    centres = np.column_stack([_rescale(points[:, 0]) * width, (1 - _rescale(points[:, 1])) * height])
+    heights = (1 - _rescale(np.append(points[:, 1], lines))) * height
+    centres = np.column_stack([_rescale(points[:, 0]) * width, heights[: len(points)]])
     dots = [] if over_dots else [_dot_box(x, y) for x, y in centres.tolist()]
+    dots += [(-np.inf, y - 1, np.inf, y + 1) for y in heights[len(points) :].tolist()]
     placed: list[Box] = []
     chosen = [""] * len(labels)
     for i in order:

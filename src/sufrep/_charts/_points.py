@@ -363,7 +363,9 @@ def _scatter_sides(
     order = np.lexsort((points[:, 0], -points[:, 1], beaten)).tolist()
     required = np.flatnonzero(~beaten).tolist()
     size = (width, _SCATTER_HEIGHT - 2 * _SCATTER_PADDING)
-    return label_sides(labels, points, order, size, sides=SIDES, required=required)
+    # The line at zero, and the end of the axis, on which arrows are.
+    lines = [0.0, *([lowest] if any(row["y"] < lowest for row in rows) else [])]
+    return label_sides(labels, points, order, size, sides=SIDES, required=required, lines=lines)
 
 
 def _is_beaten(points: Floats) -> Any:
