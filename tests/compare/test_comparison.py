@@ -308,6 +308,9 @@ def test_markdown_has_verdict_results_and_notes_with_names_as_text(found, attack
     assert [row.split(" | ")[0] for row in table[2:]] == [f"| {item.method}" for item in found.summaries]
     noted = replace(found, notes=("First | note.", "Second."))
     assert noted.to_markdown().endswith("\n\n- First \\| note.\n- Second.\n")
+    failed = replace(found.summaries[-1], failure="a | b")
+    failing = replace(found, summaries=[*found.summaries[:-1], failed])
+    assert f"| {failed.method} | linear | a \\| b |" in failing.to_markdown()
     assert "<script>" not in attacked.to_markdown()
     assert "\\<script\\>alert(1)\\</script\\>" in attacked.to_markdown()
 

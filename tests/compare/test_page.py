@@ -89,7 +89,7 @@ def test_the_table_has_all_results_and_marks_the_best(found):
     assert [row[:2] for row in table.rows] == [(item.method, item.model) for item in found.summaries]
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert table.highlighted == 0
-    assert "failure" not in table.columns
+    assert [further.title for further in table.tables] == ["Show all tests and times"]
     base = next(row for row in table.rows if row[0] == "one_hot")
     assert base[4:7] == (None,) * 3
 
@@ -136,8 +136,9 @@ def test_failures_are_in_the_table_with_their_reason(rows, monkeypatch):
     found = compare(*rows(), group="town", methods=["drop"], models="linear", n_jobs=1)
     page = comparison_page(found)
     table = part(page, "All results")
-    assert table.columns[-1] == "failure"
-    assert [row[-1][:11] for row in table.rows] == ["", "MemoryError"]
+    failed = table.tables[0]
+    assert failed.unfolded
+    assert [(*row[:2], row[2][:11]) for row in failed.rows] == [("one_hot", "linear", "MemoryError")]
     assert table.rows[1][2:9] == (None,) * 7
     assert "Map of the levels of town" not in titles(page)
 

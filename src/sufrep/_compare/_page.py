@@ -169,6 +169,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     headline, *paragraphs = map(markdown_text, comparison.verdict)
     results = results_part(comparison)
     blocks = [f"## {headline}", *paragraphs, markdown_table(results), markdown_text(results.text)]
+    blocks += map(markdown_table, _failure_tables(comparison.summaries))
     if comparison.notes:
         blocks.append("\n".join(f"- {markdown_text(note)}" for note in comparison.notes))
     return "\n\n".join(blocks) + "\n"
@@ -217,13 +218,12 @@ def results_part(comparison: Comparison) -> TablePart:
             p_value_text(item.p_adjusted) or None,
             item.n_columns if not item.failed else None,
             _seconds(item.fit_seconds),
-            *_reason(summaries, item, "failure"),
         )
         for item in summaries
     ]
     return TablePart(
         title="All results",
-        columns=[*columns, *_reason_title(summaries, "failure", "failure")],
+        columns=columns,
         rows=rows,
         text=(
             f"Improvement: over {comparison.baseline} with the same model, and its 95 % interval. p: whether "
@@ -232,17 +232,16 @@ def results_part(comparison: Comparison) -> TablePart:
         ),
         highlighted=0 if not summaries[0].failed else None,
         explained=METHOD_TEXTS,
-        tables=(_tests_table(comparison),),
+        tables=(*_failure_tables(summaries), _tests_table(summaries)),
     )
 
 
-def _reason_title(summaries: Sequence[Summary], name: str, title: str) -> list[str]:
-    """Return the title of a column of reasons, which is shown only if there are any."""
-    return [title] if any(getattr(item, name) for item in summaries) else []
-
-
-def _reason(summaries: Sequence[Summary], item: Summary, name: str) -> list[str]:
-    return [getattr(item, name) or "" for _ in _reason_title(summaries, name, name)]
+def _failure_tables(summaries: Sequence[Summary]) -> list[TablePart]:
+    rows = [(item.method, item.model, item.failure) for item in summaries if item.failed]
+    table = TablePart(
+        "What failed", ("method", "model", "reason"), rows, explained=METHOD_TEXTS, unfolded=True
+    )
+    return [table] if rows else []
 
 
 def _seconds(value: float) -> float | None:
@@ -250,12 +249,14 @@ def _seconds(value: float) -> float | None:
     return float(f"{value:.2g}") if math.isfinite(value) else None
 
 
-def _tests_table(comparison: Comparison) -> TablePart:
+def _tests_table(summaries: Sequence[Summary]) -> TablePart:
+    # The column of reasons is shown only if there are any.
+    reasons = ["no test"] if any(item.no_test for item in summaries) else []
     return TablePart(
         title="Show all tests and times",
         columns=[
             *("method", "model", "plain p", "corrected p", "adjusted p", "seconds to fit", "to predict"),
-            *_reason_title(comparison.summaries, "no_test", "no test"),
+            *reasons,
         ],
         rows=[
             (
@@ -263,9 +264,9 @@ def _tests_table(comparison: Comparison) -> TablePart:
                 item.model,
                 *(p_value_text(p) or None for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
                 *(_seconds(value) for value in (item.fit_seconds, item.predict_seconds)),
-                *_reason(comparison.summaries, item, "no_test"),
+                *(item.no_test or "" for _ in reasons),
             )
-            for item in comparison.summaries
+            for item in summaries
         ],
         text=(
             "Plain: paired t-test over the folds. Corrected: accounts for training rows shared by folds "
