@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -10,16 +11,19 @@ from sklearn.metrics import get_scorer_names
 from sufrep import AIPW
 from sufrep._models import MODELS
 from sufrep._names import (
+    COMPARED_METHODS,
     COMPARISON_MODELS,
     DATASET_NAMES,
     ENCODERS,
     ESTIMANDS,
     GROUP_STATISTICS,
+    METHOD_TEXTS,
     SCORERS,
     TARGET_METHODS,
 )
 from sufrep.datasets import DATASETS
 from sufrep.encoders import METHODS, make_encoder
+from sufrep.encoders._judging import COMPONENTS
 from sufrep.errors import InvalidParameterError
 from sufrep.solvers.effects import Estimand
 
@@ -33,6 +37,17 @@ def test_the_registry_has_the_encoder_of_each_name():
 
 def test_the_methods_that_need_a_target_are_those_whose_encoders_use_it():
     assert tuple(method for method in METHODS if make_encoder(method)._needs.uses_target) == TARGET_METHODS
+
+
+def test_every_method_and_component_is_explained_in_one_line():
+    assert set(METHOD_TEXTS) == {*COMPARED_METHODS, *COMPONENTS}
+    assert all(text.endswith(".") and len(text) < 110 for text in METHOD_TEXTS.values())
+
+
+def test_the_documentation_explains_the_methods_in_the_same_words():
+    text = (Path(__file__).parents[1] / "docs" / "compare.md").read_text("utf-8")
+    listed = [f"| `{method}` | {METHOD_TEXTS[method]} |" for method in COMPARED_METHODS]
+    assert "\n".join(listed) in text
 
 
 def test_models_and_data_sets_have_these_names():

@@ -43,6 +43,32 @@ TARGET_METHODS = ("fisher", "random_intercept", "mixed_model", "local_effect", "
 # What a comparison has next to them: leaving the column out, and scikit-learn's encoder.
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
 COMPARED_METHODS = (*ENCODERS, TARGET_ENCODER, DROP)
+# What each method makes of a level, in one line, and what the components of `SufficientEncoder` do that are
+# no methods themselves. The report and docs/compare.md show these lines.
+METHOD_TEXTS = {
+    "one_hot": "One column for each level but one: 1 in the rows of the level, 0 elsewhere.",
+    "deviation": "One column for each level but one, which compares the level with the mean of all levels.",
+    "difference": "One column for each level but one, which compares the level with those before it.",
+    "helmert": "One column for each level but one, which compares the level with those after it.",
+    "repeated_effect": "One column for each level but one, which compares the level with the next one.",
+    "simple_effect": "One column for each level but one, which compares the level with the last one.",
+    "permutation": "A number for each level, in random order.",
+    "multi_permutation": "Four numbers for each level, in four random orders.",
+    "fisher": "The rank of its mean target, cross-fitted.",
+    "random_intercept": "What the covariates leave unexplained of its mean target, shrunk, cross-fitted.",
+    "mixed_model": "The prediction of a regression of its own, shrunk towards a common one, cross-fitted.",
+    "local_effect": "The prediction of a smooth function of its own, learnt from nearby rows, cross-fitted.",
+    "target_mean": "Its mean target, cross-fitted.",
+    "means": "The means of the covariates over its rows.",
+    "low_rank": "The few directions in which the means of the levels differ most.",
+    "sparse_low_rank": "Like low_rank, with directions that combine few covariates each.",
+    "mnl": "The coefficients of a multinomial logit that predicts it from the covariates.",
+    "latent_state": "The probabilities of its hidden states, estimated from the covariates.",
+    "sufficient": "A description, a prediction, both or neither: whichever predicts best on rows held out.",
+    "target_encoder": "Its mean target, shrunk, cross-fitted: scikit-learn's TargetEncoder.",
+    "drop": "Nothing: the column is left out.",
+    "states": "The probabilities of the hidden states of the level and of the row.",
+}
 # What a comparison runs unless methods are named, the fast ones first; one_hot only where levels are few.
 QUICK_METHODS = (DROP, "target_mean", "means", ONE_HOT, "low_rank")
 USUAL_METHODS = (*QUICK_METHODS, "mixed_model", "latent_state", "sufficient")

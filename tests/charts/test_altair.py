@@ -7,7 +7,7 @@ from typing import IO, Any
 import pytest
 
 from sufrep import errors
-from sufrep._charts import _altair, load_altair, write_chart
+from sufrep._charts import _altair, load_altair, save_chart, write_chart
 
 
 class FakeChart:
@@ -36,6 +36,12 @@ def test_a_file_is_written_completely_or_not_at_all(tmp_path):
         write_chart(FakeChart(fails_at="svg"), tmp_path / "figure")
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found == {"figure.png": "whole png", "figure.svg": "old"}
+
+
+def test_the_ending_decides_the_format_of_a_chart(tmp_path):
+    assert save_chart(FakeChart(), tmp_path / "ranking.svg").read_text() == "whole svg"
+    with pytest.raises(errors.FileEndingError, match=r"none of \.png, \.svg, \.html"):
+        save_chart(FakeChart(), tmp_path / "ranking.pdf")
 
 
 def test_without_altair_the_error_says_what_to_install(monkeypatch):

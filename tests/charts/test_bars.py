@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sufrep._charts import grouped_bars, size_bars, spectrum_bars
-from sufrep._charts._bars import _histogram, log_edges
+from sufrep._charts._bars import _histogram, size_edges
 
 SIZES = st.lists(st.integers(1, 10**9), min_size=1, max_size=50).map(lambda sizes: np.array(sizes, float))
 
@@ -21,9 +21,11 @@ def values_of(chart: Any) -> list[dict[str, Any]]:
 
 @settings(deadline=None)
 @given(SIZES)
-def test_few_bins_contain_every_size_once(sizes):
-    edges = log_edges(sizes)
-    assert (np.diff(edges) >= 1).all()
+def test_few_bins_of_equal_width_contain_every_size_once(sizes):
+    edges, kind = size_edges(sizes)
+    assert (edges == np.round(edges)).all()
+    widths = np.diff(np.log2(edges) if kind == "log" else edges)
+    np.testing.assert_allclose(widths, widths[0])
     assert edges[0] <= sizes.min()
     assert edges[-1] > sizes.max()
     assert 1 <= len(edges) - 1 <= 16
@@ -36,6 +38,13 @@ def test_bins_are_named_by_the_sizes_they_contain():
     bars = values_of(size_bars(np.array([1.0, 2.0, 3.0, 40.0, 1500.0])))
     assert [bar["sizes"] for bar in bars[:3]] == ["1", "2 to 3", "4 to 7"]
     assert bars[-1]["sizes"] == "1,024 to 2,047"
+
+
+def test_sizes_that_differ_little_have_a_linear_axis():
+    spec = size_bars(np.array([12.0, 20.0, 33.0])).to_dict()
+    assert spec["encoding"]["x"]["scale"] == {"type": "linear", "domain": [12.0, 34.0], "nice": False}
+    assert values_of(size_bars(np.array([1.0, 30.0])))[0]["sizes"] == "1"
+    assert values_of(size_bars(np.array([1.0, 40.0, 42.0]) + 3))[0]["sizes"] == "1 to 4"
 
 
 def test_a_weight_below_one_is_counted_in_the_first_bin():

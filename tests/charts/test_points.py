@@ -27,11 +27,12 @@ def notebook_plot(n: int, **changes: Any) -> dict[str, Any]:
     return labelled_points(**(example(n) | {"title": "levels"} | changes)).to_dict()
 
 
-def scatter(*rows: tuple[str, float, float]) -> dict[str, Any]:
+def scatter(*rows: tuple[str, float, float], lowest: float | None = None) -> dict[str, Any]:
     data = [{"name": name, "series": "forest", "x": x, "y": y} for name, x, y in rows]
     hover = {"name": "encoding", "x": "seconds", "y": "gain"}
     series = ["forest", "ridge"]
-    return labelled_scatter(rows=data, series=series, x_title="x", y_title="y", hover=hover).to_dict()
+    titles = {"x_title": "x", "y_title": "y"}
+    return labelled_scatter(rows=data, series=series, hover=hover, lowest=lowest, **titles).to_dict()
 
 
 def values_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -147,8 +148,8 @@ def test_without_any_known_error_there_are_no_ellipses():
 
 
 def test_every_dot_of_a_scatter_keeps_its_data():
-    expected = {"name": "a", "series": "forest", "x": 1.0, "y": 0.1, "wide": "right", "narrow": "right"}
-    assert values_of(scatter(("a", 1.0, 0.1))) == [expected]
+    expected = {"name": "a", "series": "forest", "x": 1.0, "y": 0.1, "label": "a"}
+    assert values_of(scatter(("a", 1.0, 0.1))) == [{**expected, "wide": "right", "narrow": "right"}]
     assert values_of(scatter()) == []
 
 
@@ -157,9 +158,30 @@ def test_where_names_would_cover_each_other_the_faster_and_better_is_named():
     rows += [("best", 1.0, 0.1), ("corner", 1e-3, -1.0), ("corner", 1e3, 1.0)]
     sides = {row["name"]: row["wide"] for row in values_of(scatter(*rows))}
     assert sides["best"]
-    assert sum(bool(side) for name, side in sides.items() if name.startswith("slow")) < 3
+    assert sum(bool(side) for name, side in sides.items() if name.startswith("slow")) < 4
 
 
 def test_gains_are_in_percent_and_seconds_are_not():
     tooltip = scatter(("a", 1.5, 0.1))["layer"][1]["encoding"]["tooltip"]
     assert [line.get("format") for line in tooltip] == [None, ",.4~r", ".3~p"]
+
+
+def test_every_dot_that_no_other_beats_is_labelled():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        points = rng.normal(size=(18, 2))
+        rows = values_of(scatter(*((f"a_long_name_{i}", np.exp(x), y) for i, (x, y) in enumerate(points))))
+        for row in rows:
+            beaten = any(one["x"] < row["x"] and one["y"] > row["y"] for one in rows)
+            assert beaten or row["wide"], row
+
+
+def test_a_dot_below_the_axis_is_an_arrow_at_its_end_with_its_number():
+    spec = scatter(("good", 1.0, 0.1), ("poor", 2.0, -0.1), ("bad", 3.0, -25.0), lowest=-0.1)
+    assert [row["label"] for row in values_of(spec)] == ["good", "poor", "bad \u22122500\u00a0%"]
+    encoding, mark = spec["layer"][1]["encoding"], spec["layer"][1]["mark"]
+    low, high = encoding["y"]["scale"]["domain"]
+    assert -0.2 < low < -0.1
+    assert 0.1 < high < 0.2
+    assert encoding["y"]["scale"]["clamp"]
+    assert mark["shape"] == {"expr": "datum.y < -0.1 ? 'triangle-down' : 'circle'"}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sufrep._charts import dot_panels, interval_dots, paired_dots
+from sufrep._charts import axis_limits, dot_panels, interval_dots, paired_dots
 
 NAMES = ["b", "<a>", 'quote " and \\']
 
@@ -22,12 +24,12 @@ def ranking(**changes: Any) -> Any:
     return interval_dots(**(arguments | changes))
 
 
-def folds(n_folds: int) -> Any:
+def folds(n_folds: int, **changes: Any) -> Any:
     rows = [
         {"name": name, "fold": str(fold), "value": fold / 10} for name in NAMES for fold in range(n_folds)
     ]
     hover = {"name": "encoding", "value": "gain"}
-    return paired_dots(rows=rows, names=NAMES, value_title="gain", hover=hover)
+    return paired_dots(rows=rows, names=NAMES, value_title="gain", hover=hover, **changes)
 
 
 def layers(chart: Any, mark: str) -> list[dict[str, Any]]:
@@ -98,6 +100,58 @@ def test_a_name_without_any_known_value_has_no_line():
 @pytest.mark.parametrize(("n_folds", "coloured"), [(8, True), (9, False)])
 def test_more_folds_than_distinguishable_colours_share_one(n_folds, coloured):
     assert ("color" in dots(folds(n_folds))) == coloured
+
+
+# The ends of the axis
+
+GAINS = st.lists(st.floats(-100, 1), min_size=1, max_size=20)
+
+
+@given(GAINS)
+def test_the_better_half_and_zero_take_a_third_of_the_axis(gains):
+    low, high = axis_limits(gains)
+    better = sorted(gains, reverse=True)[: (len(gains) + 1) // 2]
+    seen = [0.0, *better]
+    assert low <= min(seen) <= max(seen) <= high
+    if min(seen) < max(seen):
+        assert 3 * (max(seen) - min(seen)) >= (high - low) * (1 - 1e-9)
+
+
+@given(GAINS, st.floats(-1e6, -200))
+def test_however_bad_the_worst_is_the_axis_is_the_same(gains, worst):
+    assert axis_limits([*gains, 0.5, worst]) == axis_limits([*gains, 0.5, worst - 1e6])
+
+
+def test_the_axis_is_no_longer_than_needed_and_has_what_must_be_seen():
+    assert axis_limits([0.1, 0.05, -0.02], [0.04, 0.16]) == (-0.02, 0.16)
+    assert axis_limits([0.1, 0.05, -0.02], [0.04, 0.16], drawn=[-9.0, 0.2]) == (-0.16, 0.2)
+    assert axis_limits([0.0, 0.0, -0.1, -30.0]) == (-0.2, 0.0)
+    assert axis_limits([]) == (0.0, 0.0)
+
+
+def texts(chart: Any) -> list[dict[str, Any]]:
+    return [layer for layer in layers(chart, "text") if "field" in layer["encoding"]["text"]]
+
+
+def test_values_beyond_the_axis_are_arrows_with_their_number():
+    rows = [row(), row(name="<a>", value=-25.0, low=-30.0, high=-20.0)]
+    chart = ranking(rows=rows, limits=(-0.2, 0.2))
+    scale = dots(chart)["x"]["scale"]
+    assert scale == {"domain": pytest.approx([-0.208, 0.208]), "clamp": True, "nice": False}
+    left, right = layers(chart, "point")
+    assert [arrow["mark"]["shape"] for arrow in (left, right)] == ["triangle-left", "triangle-right"]
+    assert left["transform"] == [{"filter": "datum.value !== null && datum.value < -0.2"}]
+    assert right["transform"] == [{"filter": "datum.value > 0.2"}]
+    (circles,) = layers(chart, "circle")
+    assert circles["transform"] == [{"filter": "datum.value >= -0.2 && datum.value <= 0.2"}]
+    assert {layer["encoding"]["text"]["format"] for layer in texts(chart)} == {".3~p"}
+    assert layers(ranking(), "point") == []
+
+
+def test_of_folds_beyond_the_axis_the_number_is_that_of_their_mean():
+    chart = folds(3, limits=(0.0, 0.15))
+    assert {layer["encoding"]["text"]["field"] for layer in texts(chart)} == {"mean"}
+    assert layers(chart, "tick")[0]["transform"] == [{"filter": "datum.mean >= 0.0 && datum.mean <= 0.15"}]
 
 
 # Panels

@@ -147,6 +147,7 @@ def test_the_code_of_the_report_really_runs(sufrep, table, tmp_path, ending):
     result = sufrep(f"compare {table} {roles} {FAST} --html {report}")
     assert result.code == 0, result.err
     assert f"sufrep: report: {report}\n" in result.err
+    assert f'id="origin">{table.name} · ' in report.read_text("utf-8")
     namespace: dict[str, Any] = {}
     exec(code_in(report), namespace)
     rows = open_table(table, text=["zipcode"], drop=["id", "rating", "cheap"]).read()
@@ -315,6 +316,7 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
     assert f"Note: {simulated}" in result.out
     assert simulated in report.read_text("utf-8")
     assert re.search("zipcode.* price", result.out)
+    assert '<p class="subtitle" id="origin">simulated data · ' in report.read_text("utf-8")
     namespace: dict[str, Any] = {}
     exec(code_in(report), namespace)
     assert namespace["model"].predict(namespace["X"]).shape == (4_000,)

@@ -152,7 +152,7 @@ def test_the_report_is_one_page_with_all_parts_and_code(sufrep, table, tmp_path)
     for title in ("What the adjustments do", "Overlap by hospital", "Balance", "Do it in Python"):
         assert title in text
     assert "model = AIPW(" in text
-    assert "patients.csv" in text
+    assert 'id="origin">patients.csv · ' in text
     assert "http://" not in text.replace("http://www.w3.org", "")
     again = sufrep(f"effect {table} {FAST} --covariates age --html {path}")
     assert again.code == 0, "a report of sufrep may be replaced"

@@ -6,8 +6,11 @@ import json
 import math
 import re
 import sys
+from dataclasses import fields, replace
+from importlib.resources import files
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -25,6 +28,8 @@ from xgboost import XGBRegressor
 from sufrep import Comparison, compare, load, make_encoder, save
 from sufrep._compare._comparison import Best
 from sufrep._compare._page import comparison_page
+from sufrep._compare._results import Summary
+from sufrep._compare._run import FoldScore
 from sufrep._compare._snippet import pipeline_code
 from sufrep._names import COMPARED_METHODS
 from sufrep._splits import spread_folds
@@ -264,6 +269,78 @@ def test_the_results_are_plain_values_for_json(found):
     assert len(again["fold_scores"]) == 20
     base = next(item for item in again["results"] if item["method"] == "one_hot")
     assert (base["improvement"], base["low"], base["p_adjusted"]) == (0.0, None, None)
+
+
+SCHEMA = json.loads(files("sufrep._compare").joinpath("comparison.schema.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def failing(rows):
+    """A comparison in which everything fails."""
+
+    def broken(*_: Any) -> float:
+        raise ValueError("no score")
+
+    return compare(*rows(), group="town", methods="drop", models="linear", scoring=broken, n_jobs=1)
+
+
+@pytest.mark.parametrize("name", ["found", "attacked", "failing"])
+def test_the_json_follows_the_published_schema(request, name):
+    comparison = request.getfixturevalue(name)
+    document = json.loads(comparison.to_json())
+    assert document == json.loads(json.dumps(comparison.to_dict()))
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    validator.check_schema(SCHEMA)
+    assert [error.message for error in validator.iter_errors(document)] == []
+    # Everything is described, and what is described exists.
+    described = {"": SCHEMA, **SCHEMA["$defs"]}
+    assert set(described[""]["properties"]) == set(document)
+    assert set(described["result"]["properties"]) == {part.name for part in fields(Summary)}
+    assert set(described["fold_score"]["properties"]) == {part.name for part in fields(FoldScore)}
+    for properties in (part["properties"] for part in described.values()):
+        assert all(property_["description"] for property_ in properties.values())
+
+
+def test_the_schema_refuses_what_is_not_a_comparison(found):
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    good = json.loads(found.to_json())
+    for changes in ({"schema_version": 2}, {"results": [{}]}, {"verdict": []}, {"n_rows": None}):
+        assert not validator.is_valid({**good, **changes})
+
+
+def test_json_and_markdown_are_returned_and_written(found, tmp_path):
+    assert found.to_json(tmp_path / "found.json") == (tmp_path / "found.json").read_text() == found.to_json()
+    assert found.to_markdown(tmp_path / "found.md") == (tmp_path / "found.md").read_text("utf-8")
+
+
+def test_markdown_has_verdict_results_and_notes_with_names_as_text(found, attacked):
+    lines = found.to_markdown().splitlines()
+    assert lines[0] == f"## {found.verdict[0]}"
+    table = [line for line in lines if line.startswith("|")]
+    assert [row.split(" | ")[0] for row in table[2:]] == [f"| {item.method}" for item in found.summaries]
+    noted = replace(found, notes=("First | note.", "Second."))
+    assert noted.to_markdown().endswith("\n\n- First \\| note.\n- Second.\n")
+    failed = replace(found.summaries[-1], failure="a | b")
+    failing = replace(found, summaries=[*found.summaries[:-1], failed])
+    assert f"| {failed.method} | linear | a \\| b |" in failing.to_markdown()
+    assert "<script>" not in attacked.to_markdown()
+    assert "\\<script\\>alert(1)\\</script\\>" in attacked.to_markdown()
+
+
+@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<svg")])
+def test_charts_are_saved_as_pictures(found, tmp_path, ending, start):
+    path = found.save_chart(tmp_path / f"ranking.{ending}")
+    assert path.read_bytes().lstrip().startswith(start)
+    assert [file.name for file in tmp_path.iterdir()] == [f"ranking.{ending}"]
+
+
+def test_the_width_of_a_saved_chart_is_that_of_its_plot(found, tmp_path):
+    sizes = [
+        float(re.search(r'width="([\d.]+)"', path.read_text())[1])
+        for width in (400, 700)
+        for path in [found.save_chart(tmp_path / "times.svg", "times", width=width)]
+    ]
+    assert sizes[1] - sizes[0] == pytest.approx(300, abs=2)
 
 
 def test_the_printed_form_is_the_verdict(found):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import date
 from html.parser import HTMLParser
+from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
 from sufrep import compare
 from sufrep._compare._page import (
+    CHARTS,
     MAPPABLE,
     comparison_page,
     fold_parts,
@@ -24,7 +28,9 @@ from sufrep._compare._page import (
     spectrum_parts,
     time_part,
 )
-from sufrep._report import CodePart, SearchBox, render_page
+from sufrep._names import METHOD_TEXTS
+from sufrep._report import ChartPart, CodePart, SearchBox, render_page
+from sufrep.errors import ComparisonError, InvalidParameterError
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -44,8 +50,17 @@ def test_the_verdict_comes_first_then_the_ranking_the_code_and_the_rest(found):
     assert titles(page) == [
         *("Ranking", "Use the best pipeline", "All results", "Fold by fold", "Map of the levels of town"),
         *("In how many directions the levels differ", "How large the levels are", "Time against accuracy"),
+        "The methods in one line each",
     ]
     assert page.footer.endswith("with random_state=0.")
+
+
+def test_the_header_says_where_the_rows_come_from_when_and_by_which_version(found):
+    page = comparison_page(found, source="houses.csv", day=date(2026, 3, 1))
+    assert page.origin == f"houses.csv · 1 March 2026 · sufrep {version('sufrep')}"
+    today = comparison_page(found).origin
+    assert str(date.today().year) in today
+    assert today.count(" · ") == 1
 
 
 def test_facts_describe_the_comparison(found):
@@ -74,24 +89,37 @@ def test_the_table_has_all_results_and_marks_the_best(found):
     assert [row[:2] for row in table.rows] == [(item.method, item.model) for item in found.summaries]
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert table.highlighted == 0
-    assert "failure" not in table.columns
+    assert [further.title for further in table.tables] == ["Show all tests and times"]
     base = next(row for row in table.rows if row[0] == "one_hot")
-    assert base[4:9] == (None,) * 5
+    assert base[4:7] == (None,) * 3
+
+
+def test_what_the_verdict_quotes_comes_first_and_the_other_tests_are_folded(found):
+    table = part(comparison_page(found), "All results")
+    quoted = ["mean squared error", "improvement", "95 % from", "to", "p"]
+    assert table.columns[2:7] == quoted
+    (tests,) = table.tables
+    assert tests.columns[2:5] == ["plain p", "corrected p", "adjusted p"]
+    assert [row[:2] for row in tests.rows] == [row[:2] for row in table.rows]
+    assert not tests.unfolded
 
 
 def test_no_p_value_is_shown_as_zero(found):
     sure = replace(found.summaries[0], p_plain=0.0, p_corrected=1e-7, p_adjusted=2e-7)
     table = part(comparison_page(replace(found, summaries=[sure, *found.summaries[1:]])), "All results")
-    assert table.rows[0][6:9] == ("< 0.001",) * 3
+    assert table.rows[0][6] == "< 0.001"
+    assert table.tables[0].rows[0][2:5] == ("< 0.001",) * 3
+    shown = values_of(replace(found, summaries=[sure, *found.summaries[1:]]).plot())
+    assert next(row["p"] for row in shown if row.get("name") == sure.method) == "< 0.001"
 
 
 def test_where_no_test_was_made_table_and_ranking_say_why(rows):
     found = compare(*rows(), group="town", methods="means", models="linear", cv=2)
     page = comparison_page(found)
     table = part(page, "All results")
-    assert table.columns[-1] == "no test"
-    assert {row[0]: row[-1] for row in table.rows} == {"means": "two folds", "one_hot": ""}
-    assert all(row[4:9] == (None,) * 5 for row in table.rows)
+    assert table.tables[0].columns[-1] == "no test"
+    assert {row[0]: row[-1] for row in table.tables[0].rows} == {"means": "two folds", "one_hot": ""}
+    assert all(row[4:7] == (None,) * 3 for row in table.rows)
     assert part(page, "Ranking").text.endswith(" No test and no intervals: two folds.")
     shown = {row["name"]: row["p"] for row in values_of(part(page, "Ranking").chart) if "p" in row}
     assert shown == {"means": "no test: two folds", "one_hot": None}
@@ -108,9 +136,10 @@ def test_failures_are_in_the_table_with_their_reason(rows, monkeypatch):
     found = compare(*rows(), group="town", methods=["drop"], models="linear", n_jobs=1)
     page = comparison_page(found)
     table = part(page, "All results")
-    assert table.columns[-1] == "failure"
-    assert [row[-1][:11] for row in table.rows] == ["", "MemoryError"]
-    assert table.rows[1][2:12] == (None,) * 10
+    failed = table.tables[0]
+    assert failed.unfolded
+    assert [(*row[:2], row[2][:11]) for row in failed.rows] == [("one_hot", "linear", "MemoryError")]
+    assert table.rows[1][2:9] == (None,) * 7
     assert "Map of the levels of town" not in titles(page)
 
 
@@ -122,7 +151,9 @@ def test_a_page_of_failures_only(rows):
     found = compare(*rows(), group="town", methods="drop", models="linear", scoring=broken, n_jobs=1)
     page = comparison_page(found)
     assert page.verdict == ("Every method failed on these data.", "First reason: ValueError: no score")
-    assert titles(page) == ["All results", "How large the levels are"]
+    assert titles(page) == ["All results", "How large the levels are", "The methods in one line each"]
+    with pytest.raises(ComparisonError, match="no score"):
+        found.plot()
     assert part(page, "All results").highlighted is None
     assert "no score" in render_page(page)
 
@@ -233,6 +264,40 @@ def test_higher_scores_are_better(rows):
     assert "improvement over one_hot" in found.plot().to_json()
 
 
+def test_methods_of_several_models_are_on_one_scale(rows):
+    """The further right, the better the score, whatever the model; intervals are moved with the dots."""
+    models = {"poor": Ridge(1e4), "good": Ridge(1.0)}
+    for scoring in (None, "r2"):
+        found = compare(*rows(), group="town", methods=["means", "drop"], models=models, scoring=scoring)
+        sign = 1 if scoring is None else -1
+        drawn = [row for row in values_of(found.plot()) if "score" in row]
+        assert len(drawn) == 6
+        by_place = sorted(drawn, key=lambda row: -row["value"])
+        assert by_place == sorted(drawn, key=lambda row: sign * row["score"])
+        base = {row["series"]: row for row in drawn if row["name"] == "one_hot"}
+        assert base["good"]["value"] == 0.0
+        for row in drawn:
+            (item,) = [o for o in found.summaries if (o.method, o.model) == (row["name"], row["series"])]
+            if item.method != "one_hot":  # on either scale, a line includes its baseline or does not
+                includes = row["low"] <= base[item.model]["value"] <= row["high"]
+                assert includes == (item.low <= 0 <= item.high)
+            if item.model == "good":
+                assert row["value"] == pytest.approx(item.improvement)
+        text = ranking_part(found, found.summaries).text
+        assert "than with one_hot and good, averaged" in text
+        assert "a line includes one_hot with the same model" in text
+
+
+def test_a_method_far_behind_is_an_arrow_and_does_not_shrink_the_others(found, done):
+    last = replace(done[-1], improvement=-40.0, low=-50.0, high=-30.0)
+    far = replace(found, summaries=[*done[:-1], last])
+    scale = far.plot().to_dict()["layer"][-1]["encoding"]["x"]["scale"]
+    assert scale["domain"][0] > -30
+    assert scale["clamp"]
+    text = ranking_part(far, far.summaries).text
+    assert text.endswith(" Arrows are methods further to the left, with their number.")
+
+
 def test_each_fold_has_a_dot_for_each_method_but_the_baseline(found, done):
     (part,) = fold_parts(found, done)
     methods = {item.method for item in done} - {"one_hot"}
@@ -280,6 +345,59 @@ def test_the_number_of_rare_levels_is_given(found):
     )
 
 
+def test_levels_are_counted_by_their_number_of_rows(found):
+    table = size_part(found).table
+    assert table.unfolded
+    assert table.columns == ("rows of a level", "levels", "rows", "share of all rows")
+    assert sum(row[1] for row in table.rows) == 6
+    assert sum(row[2] for row in table.rows) == 120
+    assert table.rows[3] == ("10 to 49", 6, 120, "100.0\u00a0%")
+
+
+def test_methods_are_explained_in_tables_charts_and_a_glossary(found):
+    page = comparison_page(found)
+    glossary = dict(part(page, "The methods").rows)
+    assert glossary == {item.method: METHOD_TEXTS[item.method] for item in found.summaries}
+    assert part(page, "All results").explained == METHOD_TEXTS
+    for title in ("Ranking", "Time against accuracy"):
+        shown = [row for row in values_of(part(page, title).chart) if "score" in row]
+        assert {row["name"]: row["text"] for row in shown} == glossary
+        assert '"title": "what it is"' in part(page, title).chart.to_json()
+
+
+@pytest.fixture(scope="module")
+def chosen(rows):
+    """A comparison of an encoder that chooses."""
+    return compare(*rows(), group="town", methods=["sufficient"], models=Ridge(1.0), cv=3)
+
+
+def test_the_page_says_what_was_kept_and_what_each_component_contributes(chosen):
+    page = comparison_page(chosen)
+    report = chosen.fitted_encoder("sufficient", "Ridge").report_
+    kept = part(page, "What SufficientEncoder kept")
+    assert kept.text.startswith(report["summary"].replace(" %", "\u00a0%"))
+    assert [row[0] for row in kept.rows] == report["candidates"]["candidate"]
+    assert report["candidates"]["chosen"][kept.highlighted]
+    contributions, folds = kept.tables
+    assert [row[0] for row in contributions.rows] == report["components"]["component"]
+    unit = report["candidates"]["loss"][0]
+    first = report["components"]["contribution"][0] / unit
+    assert contributions.rows[0][1] == f"{100 * first:.1f}\u00a0%"
+    assert [row[:2] for row in folds.rows] == [("1", "Ridge"), ("2", "Ridge"), ("3", "Ridge")]
+    assert {"means", "states", "target_mean", "mixed_model", "local_effect", "sufficient"} <= dict(
+        part(page, "The methods").rows
+    ).keys()
+
+
+def test_where_the_column_is_dropped_no_component_is_listed(rows):
+    X, _ = rows()
+    noise = np.random.default_rng(1).normal(size=len(X))
+    found = compare(X, noise, group="town", methods=["sufficient", "drop"], models=Ridge(1.0), cv=3)
+    kept = part(comparison_page(found), "What SufficientEncoder kept")
+    assert kept.rows[kept.highlighted][:1] == ("drop",)
+    assert [table.title for table in kept.tables] == ["Show the choice in each fold"]
+
+
 def test_times_are_plotted_against_improvements(found, done):
     shown = [row for row in values_of(time_part(found, done).chart) if "x" in row]
     assert {row["name"] for row in shown} >= {item.method for item in done}
@@ -296,3 +414,17 @@ def test_nan_is_not_shown(found):
 def test_codings_and_permutations_have_no_map():
     assert {"means", "latent_state", "sufficient"} <= MAPPABLE
     assert not {"one_hot", "helmert", "permutation", "multi_permutation"} & MAPPABLE
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_of_the_page_is_drawn_by_its_name(found, name):
+    parts = comparison_page(found).parts
+    assert found.plot(name).to_json() in [one.chart.to_json() for one in parts if isinstance(one, ChartPart)]
+
+
+def test_a_chart_that_does_not_exist_is_refused(rows):
+    found = compare(*rows(), group="town", methods="one_hot", models="linear")
+    with pytest.raises(InvalidParameterError, match="chart must be one of ranking, folds"):
+        found.plot("rank")
+    with pytest.raises(InvalidParameterError, match="chart is 'map'"):
+        found.plot("map")

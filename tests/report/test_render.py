@@ -56,10 +56,18 @@ def no_bundle() -> Iterator[None]:
 
 
 def page_of(text: str) -> Page:
-    table = TablePart(text, [text, text], [[text, text], [None, 1.0]], text, 0)
+    folded = TablePart(text, [text], [[text]], text)
+    table = TablePart(text, [text, text], [[text, text], [None, 1.0]], text, 0, {text: text}, (folded,))
     chart = ChartPart(text, text, CHART, text, table, SearchBox("search", text, text))
     return Page(
-        text, text, (text, text), ((text, text),), (table, chart, CodePart(text, text, text)), (text,), text
+        text,
+        text,
+        (text, text),
+        text,
+        ((text, text),),
+        (table, chart, CodePart(text, text, text)),
+        (text,),
+        text,
     )
 
 
@@ -87,7 +95,7 @@ def test_every_field_of_every_part_is_on_the_page(read):
     tables = [TablePart(word(), [word()], [[word()]], word()) for _ in range(2)]
     chart = ChartPart(word(), word(), CHART, word(), tables[1], SearchBox(word(), word(), word()))
     parts = (tables[0], chart, CodePart(word(), word(), word()))
-    page = Page(word(), word(), (word(), word()), ((word(), word()),), parts, (word(),), word())
+    page = Page(word(), word(), (word(), word()), word(), ((word(), word()),), parts, (word(),), word())
     reader = read(render_page(page))
     names = ["aria-label", "data-field", "data-parameter"]
     assert set(given) <= {*reader.texts, *(value for name in names for value in reader.attributes(name))}

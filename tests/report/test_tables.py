@@ -93,3 +93,20 @@ def test_only_the_chosen_row_is_highlighted(read, highlighted):
 
 def test_a_table_without_rows_keeps_its_headers(read):
     assert "value" in rendered(read, ["name", "value"], []).texts
+
+
+def test_names_in_the_first_column_have_their_explanation(read):
+    explained = {"means": "The means of <b>.", "1": "not a name"}
+    reader = rendered(read, ["method", "rank"], [["means", 1], ["drop", 2]], explained=explained)
+    headers = [found for found in attributes(reader, "th") if found["scope"] == "row"]
+    assert [header.get("title") for header in headers] == ["The means of <b>.", None]
+    assert not any("title" in cell for cell in attributes(reader, "td"))
+
+
+@pytest.mark.parametrize("unfolded", [False, True])
+def test_a_further_table_is_folded_unless_it_is_to_be_seen(read, unfolded):
+    further = TablePart("more", ["name"], [["last"]], unfolded=unfolded)
+    reader = rendered(read, ["name"], [["first"]], tables=(further,))
+    (details,) = attributes(reader, "details")
+    assert ("open" in details) == unfolded
+    assert "last" in reader.texts

@@ -6,7 +6,7 @@ their container and leave the colours of text, axes and series to the theme of t
 
 from __future__ import annotations
 
-from sufrep._charts._altair import load_altair, require_renderer, write_chart
+from sufrep._charts._altair import load_altair, require_renderer, save_chart, write_chart
 from sufrep._charts._bars import grouped_bars, size_bars, spectrum_bars
 from sufrep._charts._drift import level_moves, level_sizes
 from sufrep._charts._effects import group_shares, love_plot, propensity_bars
@@ -18,11 +18,12 @@ from sufrep._charts._points import (
     labelled_scatter,
     level_map,
 )
-from sufrep._charts._rankings import dot_panels, interval_dots, paired_dots
+from sufrep._charts._rankings import axis_limits, dot_panels, interval_dots, paired_dots
 
 __all__ = [
     "MAX_LEVELS",
     "ZOOM_HINT",
+    "axis_limits",
     "dot_panels",
     "group_shares",
     "grouped_bars",
@@ -38,6 +39,7 @@ __all__ = [
     "paired_dots",
     "propensity_bars",
     "require_renderer",
+    "save_chart",
     "size_bars",
     "spectrum_bars",
     "write_chart",

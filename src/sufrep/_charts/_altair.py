@@ -7,7 +7,7 @@ from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
 
 from sufrep._atomic import replace_file
-from sufrep.errors import MissingDependencyError
+from sufrep.errors import FileEndingError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -20,6 +20,9 @@ COUNT = ",d"
 # Tick labels are read together, so they need fewer digits.
 SHARE_TICKS = ".2~%"
 NUMBER_TICKS = ",.4~g"
+
+# Formats of files with charts, and the options of Altair for each.
+_ENDINGS: dict[str, dict[str, Any]] = {".png": {"scale_factor": 2}, ".svg": {}, ".html": {"inline": True}}
 
 # Lines that are not part of a series; visible on white and on near-black. Text takes the theme's colour.
 NEUTRAL = "#8a9099"
@@ -53,9 +56,7 @@ def require_renderer(purpose: str) -> None:
 
 
 def write_chart(chart: Any, path: Path) -> list[Path]:
-    """Write a chart as PNG, SVG and interactive HTML that works offline.
-
-    A file that cannot be written completely is not changed.
+    """Write a chart as PNG, SVG and interactive HTML that works offline, as `save_chart` does.
 
     Parameters
     ----------
@@ -67,17 +68,34 @@ def write_chart(chart: Any, path: Path) -> list[Path]:
     -------
     list of pathlib.Path
     """
+    return [save_chart(chart, path.with_name(path.name + ending)) for ending in _ENDINGS]
+
+
+def save_chart(chart: Any, path: Path) -> Path:
+    """Write a chart in the format of its ending; HTML is interactive, and works offline.
+
+    A file that cannot be written completely is not changed.
+
+    Parameters
+    ----------
+    chart : altair chart
+        Of a fixed size.
+    path : pathlib.Path
+        Ends in .png, .svg or .html.
+
+    Raises
+    ------
+    FileEndingError
+        If it does not.
+    """
+    if path.suffix not in _ENDINGS:
+        raise FileEndingError(path, list(_ENDINGS), "choose one of these endings.")
     require_renderer("Writing a chart")
-    written = []
-    formats: dict[str, dict[str, Any]] = {"png": {"scale_factor": 2}, "svg": {}, "html": {"inline": True}}
-    for suffix, options in formats.items():
-        file: BytesIO | StringIO = BytesIO() if suffix == "png" else StringIO()
-        chart.save(file, format=suffix, **options)
-        content = file.getvalue()
-        final = path.with_name(f"{path.name}.{suffix}")
-        replace_file(final, content.encode() if isinstance(content, str) else content)
-        written.append(final)
-    return written
+    file: BytesIO | StringIO = BytesIO() if path.suffix == ".png" else StringIO()
+    chart.save(file, format=path.suffix[1:], **_ENDINGS[path.suffix])
+    content = file.getvalue()
+    replace_file(path, content.encode() if isinstance(content, str) else content)
+    return path
 
 
 def tooltips(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _MAX_BARS = 30
 _MAX_BINS = 16
+# With fewer, doubling sizes makes too few bins to show anything.
+_MIN_DOUBLINGS = 6
 _HEIGHT = 260
 _SHARE_TITLE = "share of the variance"
 _SIZE_TITLE = "rows of the level"
@@ -59,7 +62,9 @@ def spectrum_bars(shares: Floats, *, noise: float | None = None) -> Any:
 
 
 def size_bars(sizes: Floats) -> Any:
-    """Histogram of sizes, with bins of equal width on a logarithmic axis.
+    """Histogram of sizes, with bins of equal width on its axis.
+
+    The axis is logarithmic if sizes differ so much that doubling them makes several bins, else linear.
 
     Parameters
     ----------
@@ -71,8 +76,8 @@ def size_bars(sizes: Floats) -> Any:
     altair.Chart
     """
     alt = load_altair()
-    rows, edges = _histogram(sizes)
-    scale = alt.Scale(type="log", domain=[float(edges[0]), float(edges[-1])], nice=False)
+    rows, kind = _histogram(sizes)
+    scale = alt.Scale(type=kind, domain=[rows[0]["from"], rows[-1]["to"]], nice=False)
     axis = alt.Axis(format="~s", tickCount=5, grid=False)
     return (
         alt.Chart(alt.Data(values=rows))
@@ -179,11 +184,11 @@ def _panel_tooltips(alt: Any, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     ]
 
 
-def _histogram(sizes: Floats) -> tuple[list[dict[str, Any]], Floats]:
-    """One row per bin, and the edges of the bins."""
-    # The logarithmic axis has no zero: weights below 1 are counted in the first bin.
+def _histogram(sizes: Floats) -> tuple[list[dict[str, Any]], str]:
+    """One row per bin, and the kind of the axis on which they have the same width."""
+    # A logarithmic axis has no zero: weights below 1 are counted in the first bin.
     sizes = np.maximum(sizes, 1.0)
-    edges = log_edges(sizes)
+    edges, kind = size_edges(sizes)
     counts, _ = np.histogram(sizes, edges)
     totals, _ = np.histogram(sizes, edges, weights=sizes)
     rows = [
@@ -192,28 +197,36 @@ def _histogram(sizes: Floats) -> tuple[list[dict[str, Any]], Floats]:
             "to": float(edges[j + 1]),
             "count": int(counts[j]),
             "share": float(totals[j] / sizes.sum()),
-            "sizes": _range_text(edges[j], edges[j + 1]),
+            "sizes": _range_text(max(edges[j], 1.0), edges[j + 1]),
         }
         for j in range(len(counts))
     ]
-    return rows, edges
+    return rows, kind
 
 
-def log_edges(sizes: Floats) -> Floats:
-    """Edges of bins: integers in nearly constant ratio, the last above the largest size.
+def size_edges(sizes: Floats) -> tuple[Floats, str]:
+    """Edges of bins, whole numbers with the last above the largest size, and the kind of their axis.
 
-    >>> log_edges(np.array([1.0, 3.0, 40.0])).tolist()
-    [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    On a logarithmic axis, edges have a constant ratio, a power of 2; on a linear one, a constant difference,
+    1, 2 or 5 times a power of 10.
+
+    >>> size_edges(np.array([1.0, 3.0, 40.0]))
+    (array([ 1.,  2.,  4.,  8., 16., 32., 64.]), 'log')
+    >>> size_edges(np.array([70.0, 90.0, 125.0]))
+    (array([ 70.,  75.,  80.,  85.,  90.,  95., 100., 105., 110., 115., 120.,
+           125., 130.]), 'linear')
     """
     low, high = max(np.floor(sizes.min()), 1.0), np.floor(sizes.max()) + 1.0
-    # Doubling is easiest to read; sizes that are nearly equal need a smaller ratio.
-    for ratio in (2.0, 2**0.5, 2**0.25, 2**0.125):
-        n_bins = int(np.ceil(np.log(high / low) / np.log(ratio) - 1e-9))
-        if n_bins >= 6:
-            break
-    while n_bins > _MAX_BINS:
-        ratio, n_bins = ratio**2, -(-n_bins // 2)
-    return np.unique(np.round(low * ratio ** np.arange(n_bins + 1)))
+    n_doublings = int(np.ceil(np.log2(high / low) - 1e-9))
+    if n_doublings >= _MIN_DOUBLINGS:
+        power = -(-n_doublings // _MAX_BINS)
+        return low * 2.0 ** (power * np.arange(-(-n_doublings // power) + 1)), "log"
+    step = next(
+        step
+        for step in (unit * 10**digits for digits in count() for unit in (1, 2, 5))
+        if np.ceil(high / step) - low // step <= _MAX_BINS
+    )
+    return step * np.arange(low // step, np.ceil(high / step) + 1), "linear"
 
 
 def _range_text(start: float, stop: float) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sufrep._charts._altair import NEUTRAL, load_altair, reference_rule, series_colour, tick_format, tooltips
-from sufrep._charts._label_placement import GAP, label_sides
+from sufrep._charts._label_placement import ALIGNMENTS, OFFSETS, SIDES, label_sides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +44,7 @@ _CORNERS = 40
 _REGION_NOTE = "Ellipses: 95 % regions of the labelled levels"
 _INTERVAL_NOTE = "Lines: 95 % intervals of the labelled levels"
 
-_SCATTER_HEIGHT = 400
+_SCATTER_HEIGHT, _SCATTER_PADDING = 400, 20
 # Labels are placed for the widths of the plot on a desktop and on a phone, in pixels.
 _WIDE, _NARROW = 560, 190
 
@@ -176,10 +177,12 @@ def labelled_scatter(
     y_title: str,
     hover: Mapping[str, str],
     percent: bool = True,
+    lowest: float | None = None,
 ) -> Any:
     """Cost against gain: labelled dots at x (positive, logarithmic) and y, with a line at y = 0.
 
-    Dots that no other beats in both (further left and higher) are labelled first.
+    Dots that no other beats in both (further left and higher) are always labelled as far as their labels do
+    not cover each other, the others as far as there is room.
 
     Parameters
     ----------
@@ -192,23 +195,33 @@ def labelled_scatter(
         Fields to show in the tooltip, and their titles.
     percent : bool
         Whether y is a share.
+    lowest : float, optional
+        The lower end of the axis; dots below it are arrows at this end, and their labels have the number.
 
     Returns
     -------
     altair.LayerChart
     """
     alt = load_altair()
-    wide, narrow = (_scatter_sides(rows, width) for width in (_WIDE, _NARROW))
-    placed = [{**row, "wide": w, "narrow": n} for row, w, n in zip(rows, wide, narrow, strict=True)]
+    lowest = min((row["y"] for row in rows), default=0.0) if lowest is None else lowest
+    labels = [row["name"] if row["y"] >= lowest else _with_number(row, percent) for row in rows]
+    wide, narrow = (_scatter_sides(rows, labels, lowest, width) for width in (_WIDE, _NARROW))
+    placed = [
+        {**row, "label": label, "wide": w, "narrow": n}
+        for row, label, w, n in zip(rows, labels, wide, narrow, strict=True)
+    ]
     x = alt.X(
         "x:Q",
         title=x_title,
         scale=alt.Scale(type="log", nice=False, padding=24),
         axis=alt.Axis(format="~g", tickCount=5, grid=False),
     )
-    y = _gain_axis(alt, y_title, percent)
+    y = _gain_axis(alt, y_title, percent, lowest, max((row["y"] for row in rows), default=0.0))
     base = alt.Chart().encode(x=x, y=y)
-    dots = base.mark_circle(size=80, opacity=0.9).encode(
+    is_below = f"datum.y < {lowest}"
+    dots = base.mark_point(
+        filled=True, size=80, opacity=0.9, shape=alt.expr(f"{is_below} ? 'triangle-down' : 'circle'")
+    ).encode(
         color=series_colour(alt, "series", series),
         tooltip=tooltips(alt, rows, hover, {"y"} if percent else ()),
     )
@@ -336,33 +349,50 @@ def _map_colour(alt: Any, values: Floats, title: str) -> Any:
     return alt.Color("value:Q", title=title, scale=scale, legend=legend)
 
 
-def _scatter_sides(rows: Sequence[Mapping[str, Any]], width: float) -> list[str]:
-    points = np.array([[np.log(row["x"]), row["y"]] for row in rows], dtype=float).reshape(-1, 2)
-    return label_sides([row["name"] for row in rows], points, _best_first(points), (width, _SCATTER_HEIGHT))
+def _with_number(row: Mapping[str, Any], percent: bool) -> str:
+    number = f"{100 * row['y']:.0f}\u00a0%" if percent else f"{row['y']:.4g}"
+    return f"{row['name']} {number}".replace(" -", " \u2212")
 
 
-def _best_first(points: Floats) -> list[int]:
-    """Points that no other beats in both come first; within each kind, the highest come first."""
+def _scatter_sides(
+    rows: Sequence[Mapping[str, Any]], labels: Sequence[str], lowest: float, width: float
+) -> list[str]:
+    points = np.array([[np.log(row["x"]), max(row["y"], lowest)] for row in rows], dtype=float).reshape(-1, 2)
+    beaten = _is_beaten(points)
+    # Those that no other beats come first; within each kind, the highest come first.
+    order = np.lexsort((points[:, 0], -points[:, 1], beaten)).tolist()
+    required = np.flatnonzero(~beaten).tolist()
+    size = (width, _SCATTER_HEIGHT - 2 * _SCATTER_PADDING)
+    # The line at zero, and the end of the axis, on which arrows are.
+    lines = [0.0, *([lowest] if any(row["y"] < lowest for row in rows) else [])]
+    return label_sides(labels, points, order, size, sides=SIDES, required=required, lines=lines)
+
+
+def _is_beaten(points: Floats) -> Any:
+    """Whether another point is further left and no lower, or higher and no further right; (n,)."""
     x, y = points.T
     no_worse = (x <= x[:, None]) & (y >= y[:, None])
     better = (x < x[:, None]) | (y > y[:, None])
-    beaten = (no_worse & better).any(axis=1)
-    return [int(i) for i in np.lexsort((x, -y, beaten))]
+    return (no_worse & better).any(axis=1)
 
 
 def _names(alt: Any, base: Any) -> Any:
     """Labels on the side that was chosen for the width of the plot, which only the browser knows."""
     side = f"(width > {(_WIDE + _NARROW) // 2} ? datum.wide : datum.narrow)"
+    across, down = ({name: offset[axis] for name, offset in OFFSETS.items()} for axis in (0, 1))
     names = base.transform_filter(f"{side} != ''").mark_text(
         fontSize=11,
         baseline="middle",
-        align=alt.expr(f"{side} == 'right' ? 'left' : {side} == 'left' ? 'right' : 'center'"),
-        dx=alt.expr(f"{side} == 'right' ? {GAP} : {side} == 'left' ? -{GAP} : 0"),
-        dy=alt.expr(f"{side} == 'top' ? -{1.5 * GAP} : 0"),
+        align=alt.expr(f"{json.dumps(ALIGNMENTS)}[{side}]"),
+        dx=alt.expr(f"{json.dumps(across)}[{side}]"),
+        dy=alt.expr(f"{json.dumps(down)}[{side}]"),
     )
-    return names.encode(text="name:N")
+    return names.encode(text="label:N")
 
 
-def _gain_axis(alt: Any, title: str, percent: bool) -> Any:
+def _gain_axis(alt: Any, title: str, percent: bool, lowest: float, highest: float) -> Any:
     axis = alt.Axis(format=tick_format(percent), tickCount=6, domain=False, ticks=False)
-    return alt.Y("y:Q", title=title, scale=alt.Scale(zero=True, padding=20), axis=axis)
+    low, high = min(lowest, 0.0), max(highest, 0.0)
+    margin = _SCATTER_PADDING / (_SCATTER_HEIGHT - 2 * _SCATTER_PADDING) * (high - low) or 1.0
+    scale = alt.Scale(domain=[low - margin, high + margin], clamp=True, nice=False)
+    return alt.Y("y:Q", title=title, scale=scale, axis=axis)

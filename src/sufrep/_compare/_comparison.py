@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import warnings
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
+from sufrep._atomic import replace_file
+from sufrep._charts import save_chart
 from sufrep._compare._data import make_splits, read_data, sampled
-from sufrep._compare._page import comparison_page, ranking_chart
+from sufrep._compare._page import comparison_chart, comparison_markdown, comparison_page
 from sufrep._compare._results import Choice, Summary, choose, choose_baseline, make_verdict, summarise
 from sufrep._compare._run import (
     ComparisonPlan,
@@ -38,12 +42,16 @@ from sufrep.errors import ComparisonError, InvalidParameterError, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import date
     from os import PathLike
-    from pathlib import Path
 
     from sufrep._compare._data import ComparisonData
     from sufrep._progress import Report
     from sufrep.encoders._inputs import Column, Group
+
+
+# Of the JSON; a change that readers of older files could misread raises it, a new field does not.
+SCHEMA_VERSION = 1
 
 
 class Best(NamedTuple):
@@ -138,11 +146,39 @@ class Comparison:
             columns[name] = [text or "" for text in columns[name]]
         return frame_from_columns(columns, library)
 
-    def plot(self) -> Any:
-        """Draw the ranking with its intervals, as an Altair chart."""
-        return ranking_chart(self)
+    def plot(self, chart: str = "ranking") -> Any:
+        """Draw a chart of the report, as an Altair chart that fills the width of its page.
 
-    def to_html(self, path: str | PathLike[str], *, loading: str | None = None) -> Path:
+        Parameters
+        ----------
+        chart : {"ranking", "folds", "map", "spectrum", "sizes", "times"}, default="ranking"
+            Improvements with their intervals; the same in each fold; levels by their vectors; directions in
+            which levels differ; numbers of rows; times against improvements.
+        """
+        return comparison_chart(self, chart)
+
+    def save_chart(self, path: str | PathLike[str], chart: str = "ranking", *, width: int = 760) -> Path:
+        """Write a chart of the report to a file, completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends in .png, .svg or .html (interactive; works offline).
+        chart : {"ranking", "folds", "map", "spectrum", "sizes", "times"}, default="ranking"
+            See `plot`.
+        width : int, default=760
+            Of the plot without its axes, in pixels; a PNG has twice as many.
+        """
+        return save_chart(self.plot(chart).properties(width=width), Path(path))
+
+    def to_html(
+        self,
+        path: str | PathLike[str],
+        *,
+        loading: str | None = None,
+        source: str | None = None,
+        day: date | None = None,
+    ) -> Path:
         """Write the report, a single HTML page that needs no network.
 
         The page is written under a temporary name and then renamed, so it is never incomplete.
@@ -152,13 +188,44 @@ class Comparison:
         path : str or path
         loading : str or None
             Python code that defines X and y, shown in the report before the code of the best pipeline.
+        source : str or None
+            Where the rows come from, for the header: the name of a file, or "simulated data".
+        day : datetime.date or None
+            The date in the header; None is today.
         """
-        return write_page(comparison_page(self, loading), path)
+        return write_page(comparison_page(self, loading, source, day), path)
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Return all results as JSON, which ``comparison.schema.json`` in this package describes.
+
+        Parameters
+        ----------
+        path : str, path or None
+            A file to write it to as well, completely or not at all.
+        """
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        if path is not None:
+            replace_file(path, text.encode())
+        return text
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """Return verdict, results and notes as Markdown with a table, in which all names are only text.
+
+        Parameters
+        ----------
+        path : str, path or None
+            A file to write it to as well, completely or not at all.
+        """
+        text = comparison_markdown(self)
+        if path is not None:
+            replace_file(path, text.encode("utf-8", "replace"))
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as plain values for JSON; NaN becomes None."""
         data = self.plan.data
         return {
+            "schema_version": SCHEMA_VERSION,
             "group": data.group_name,
             "target": data.target_name,
             "time": None if data.time is None else data.time.name,

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from sufrep.representation import Representation
 
 
+# The smallest numbers of rows of the groups of levels that a report lists.
+_SIZES = (1, 2, 5, 10, 50, 200)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelPlane:
     """Positions of the levels in a plane.
@@ -87,6 +91,36 @@ def means_spectrum(data: ComparisonData, seed: int) -> Spectrum | None:
     if total <= 0:
         return None
     return Spectrum(squared / total, float(_squared_singular_values(columns, shuffled)[0] / total))
+
+
+@dataclass(frozen=True, slots=True)
+class SizeGroup:
+    """Levels with about as many rows: ``sizes`` in words, how many they are, and their rows together."""
+
+    sizes: str
+    n_levels: int
+    n_rows: int
+
+
+def size_groups(counts: Codes) -> list[SizeGroup]:
+    """Group levels by their number of rows.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (n_levels,)
+
+    Examples
+    --------
+    >>> size_groups(np.array([1, 1, 3, 700]))[:2]
+    [SizeGroup(sizes='1', n_levels=2, n_rows=2), SizeGroup(sizes='2 to 4', n_levels=1, n_rows=3)]
+    """
+    found = []
+    for first, following in zip(_SIZES, (*_SIZES[1:], None), strict=True):
+        inside = counts[(counts >= first) & (True if following is None else counts < following)]
+        last = None if following is None else following - 1
+        sizes = f"{first} or more" if last is None else f"{first} to {last}" if last > first else f"{first}"
+        found.append(SizeGroup(sizes, len(inside), int(inside.sum())))
+    return found
 
 
 def group_means(codes: Codes, columns: Floats, n_levels: int) -> Floats:

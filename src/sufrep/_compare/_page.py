@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from importlib.metadata import version
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from sufrep._charts import (
     MAX_LEVELS,
     ZOOM_HINT,
+    axis_limits,
     interval_dots,
     labelled_scatter,
     level_map,
@@ -16,16 +18,30 @@ from sufrep._charts import (
     size_bars,
     spectrum_bars,
 )
-from sufrep._compare._levels import level_plane, means_spectrum, target_means
+from sufrep._compare._data import LEVEL_KINDS, RARE
+from sufrep._compare._levels import level_plane, means_spectrum, size_groups, target_means
 from sufrep._compare._results import fold_improvements
 from sufrep._compare._run import CODINGS
 from sufrep._compare._snippet import pipeline_code
-from sufrep._report import ChartPart, CodePart, Page, SearchBox, TablePart
+from sufrep._names import METHOD_TEXTS
+from sufrep._report import (
+    ChartPart,
+    CodePart,
+    Page,
+    SearchBox,
+    TablePart,
+    markdown_table,
+    markdown_text,
+    origin_text,
+)
 from sufrep._statistics import p_value_text
-from sufrep.encoders import METHODS, PermutationEncoder
+from sufrep.encoders import METHODS, PermutationEncoder, SufficientEncoder
+from sufrep.encoders._judging import COMPONENTS
+from sufrep.errors import ComparisonError, InvalidParameterError, check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from datetime import date
 
     from sufrep._arrays import Floats
     from sufrep._compare._comparison import Comparison
@@ -48,25 +64,34 @@ _HOVER = {
     "score": "score",
     "p": "p, adjusted",
     "columns": "columns added",
+    "text": "what it is",
 }
 
 
-def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
-    """Return the whole report."""
+def comparison_page(
+    comparison: Comparison,
+    loading: str | None = None,
+    source: str | None = None,
+    day: date | None = None,
+) -> Page:
+    """Return the whole report; the parameters are those of `Comparison.to_html`."""
     data, summaries = comparison.plan.data, comparison.summaries
     done = [item for item in summaries if not item.failed]
     parts: list[Any] = [results_part(comparison)]
     if done:
         parts = [ranking_part(comparison, done), code_part(comparison, loading), *parts]
-        parts += [*fold_parts(comparison, done), *choice_parts(comparison)]
+        parts += [*level_kinds_parts(comparison, done), *fold_parts(comparison, done)]
+        parts += choice_parts(comparison, done)
         parts += [*map_parts(comparison, done), *spectrum_parts(comparison)]
     parts.append(size_part(comparison))
     if done:
         parts.append(time_part(comparison, done))
+    parts.append(glossary_part(comparison))
     return Page(
         title=f"{data.group_name}: which encoding predicts {data.target_name} best?",
-        subtitle="A comparison by sufrep, cross-validated on your own rows.",
+        subtitle="Encodings of one column, compared by cross-validation.",
         verdict=comparison.verdict,
+        origin=origin_text(source, day),
         facts=_facts(comparison),
         parts=tuple(parts),
         notes=comparison.notes,
@@ -77,20 +102,7 @@ def comparison_page(comparison: Comparison, loading: str | None = None) -> Page:
 def ranking_chart(comparison: Comparison) -> Any:
     """Draw improvements with their intervals, best first."""
     done = [item for item in comparison.summaries if not item.failed]
-    rows = [
-        {
-            "name": item.method,
-            "series": item.model,
-            "value": number_or_none(item.improvement),
-            "low": number_or_none(item.low),
-            "high": number_or_none(item.high),
-            "score": item.score,
-            "p": f"no test: {item.no_test}" if item.no_test else p_value_text(item.p_adjusted) or None,
-            "columns": item.n_columns,
-        }
-        for item in done
-        if math.isfinite(item.improvement)
-    ]
+    rows = _common_rows(comparison, done)
     return interval_dots(
         rows=rows,
         names=list(dict.fromkeys(item.method for item in done)),
@@ -100,7 +112,69 @@ def ranking_chart(comparison: Comparison) -> Any:
         percent=comparison.plan.scoring.is_loss,
         baseline=comparison.baseline,
         reference_title=comparison.baseline,
+        limits=_ranking_limits(rows),
     )
+
+
+def _ranking_limits(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
+    ends = [[row[end] for end in ("low", "high") if row[end] is not None] for row in rows]
+    return axis_limits([row["value"] for row in rows], *ends[:1], drawn=[*chain.from_iterable(ends)])
+
+
+def _common_rows(comparison: Comparison, done: Sequence[Summary]) -> list[dict[str, Any]]:
+    """Every method with every model on one scale: by how much it is better than one common baseline.
+
+    The common baseline is the one with the model of the best. What a summary says about its own model's
+    baseline, ends of intervals included, is only moved to this scale, on which scores can be compared.
+    """
+    is_loss = comparison.plan.scoring.is_loss
+    of_baseline = {item.model: item.score for item in done if item.method == comparison.baseline}
+    common = of_baseline.get(comparison.summaries[0].model, math.nan)
+
+    def moved(item: Summary, value: float) -> float:
+        own = of_baseline.get(item.model, math.nan)
+        if own == common:
+            return value
+        return 1 - own * (1 - value) / common if is_loss and common else own - common + value
+
+    return [
+        {
+            "name": item.method,
+            "series": item.model,
+            "value": moved(item, item.improvement),
+            "low": number_or_none(moved(item, item.low)),
+            "high": number_or_none(moved(item, item.high)),
+            "score": item.score,
+            "p": f"no test: {item.no_test}" if item.no_test else p_value_text(item.p_adjusted) or None,
+            "columns": item.n_columns,
+            "seconds": item.fit_seconds,
+            "text": METHOD_TEXTS[item.method],
+        }
+        for item in done
+        if math.isfinite(moved(item, item.improvement))
+    ]
+
+
+def comparison_chart(comparison: Comparison, name: str) -> Any:
+    """Return a chart of the report by its name: a key of `CHARTS`."""
+    check_name("chart", name, CHARTS)
+    done = [item for item in comparison.summaries if not item.failed]
+    if not done:
+        raise ComparisonError(str(comparison.summaries[0].failure))
+    for part in CHARTS[name](comparison, done):
+        return part.chart
+    raise InvalidParameterError("chart", name, "a chart that these methods and data have")
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """Return verdict, results and notes as Markdown."""
+    headline, *paragraphs = map(markdown_text, comparison.verdict)
+    results = results_part(comparison)
+    blocks = [f"## {headline}", *paragraphs, markdown_table(results), markdown_text(results.text)]
+    blocks += map(markdown_table, _failure_tables(comparison.summaries))
+    if comparison.notes:
+        blocks.append("\n".join(f"- {markdown_text(note)}" for note in comparison.notes))
+    return "\n\n".join(blocks) + "\n"
 
 
 # Facts, code and table
@@ -133,40 +207,119 @@ def code_part(comparison: Comparison, loading: str | None) -> CodePart:
 
 
 def results_part(comparison: Comparison) -> TablePart:
+    """Return the table of all results; what the verdict quotes comes first, so that it is seen first."""
     summaries, scoring = comparison.summaries, comparison.plan.scoring
-    columns = ["method", "model", scoring.name, "improvement", "95 % from", "to", "p", "p, corrected"]
-    columns += ["p, adjusted", "seconds to fit", "seconds to predict", "columns added"]
-    # Columns of reasons are shown only if there are any.
-    reasons = {
-        title: [getattr(item, name) or "" for item in summaries]
-        for name, title in (("no_test", "no test"), ("failure", "failure"))
-        if any(getattr(item, name) for item in summaries)
-    }
+    also = [] if scoring.also is None else [scoring.also[0]]
+    columns = ["method", "model", scoring.name, "improvement", "95 % from", "to", "p", *also]
+    columns += ["columns added", "seconds to fit"]
     rows = [
         (
             item.method,
             item.model,
             number_or_none(item.score),
             *(improvement_text(comparison, value) for value in (item.improvement, item.low, item.high)),
-            *(p_value_text(p) or None for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
-            number_or_none(item.fit_seconds),
-            number_or_none(item.predict_seconds),
+            p_value_text(item.p_adjusted) or None,
+            *(number_or_none(item.also) for _ in also),
             item.n_columns if not item.failed else None,
-            *(texts[i] for texts in reasons.values()),
+            _seconds(item.fit_seconds),
         )
-        for i, item in enumerate(summaries)
+        for item in summaries
     ]
     return TablePart(
         title="All results",
-        columns=[*columns, *reasons],
+        columns=columns,
         rows=rows,
         text=(
-            "p: paired t-test over the folds. Corrected: accounts for training rows shared by folds (Nadeau "
-            "and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no test "
-            "with fewer than three folds, or if the gains are equal in all folds. Seconds: medians over the "
-            "folds, encoder and model together."
+            f"Improvement: over {comparison.baseline} with the same model, and its 95 % interval. p: whether "
+            "it may be chance, accounting for training rows shared by folds and for the number of methods; "
+            "a dash if there is no test. Seconds: medians over the folds, encoder and model together."
         ),
-        highlighted=0 if not summaries[0].failed else None,
+        highlighted=_place_of_best(comparison),
+        explained=METHOD_TEXTS,
+        tables=(*_failure_tables(summaries), _tests_table(summaries)),
+    )
+
+
+def _place_of_best(comparison: Comparison) -> int | None:
+    """Return the row of the recommended method."""
+    if comparison.summaries[0].failed:
+        return None
+    places = [(item.method, item.model) for item in comparison.summaries]
+    return places.index(tuple(comparison.best))
+
+
+def level_kinds_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TablePart]:
+    """Return the scores of rows of common, rare and new levels, if there are any but common ones."""
+    n_rows = {kind: getattr(done[0], f"n_{kind}") for kind in LEVEL_KINDS}
+    if not n_rows["rare"] + n_rows["new"]:
+        return []
+    kinds = [kind for kind, count in n_rows.items() if count]
+    return [
+        TablePart(
+            title="Common, rare and new levels",
+            columns=["method", "model", *(f"{kind} ({n_rows[kind]:,} rows)" for kind in kinds)],
+            rows=[
+                (item.method, item.model, *(number_or_none(getattr(item, kind)) for kind in kinds))
+                for item in done
+            ],
+            text=(
+                f"The {comparison.plan.scoring.name} of test rows, by how many rows of their level the model "
+                f"was trained on: {RARE} or more, 1 to {RARE - 1}, or none."
+            ),
+            explained=METHOD_TEXTS,
+        )
+    ]
+
+
+def _failure_tables(summaries: Sequence[Summary]) -> list[TablePart]:
+    rows = [(item.method, item.model, item.failure) for item in summaries if item.failed]
+    table = TablePart(
+        "What failed", ("method", "model", "reason"), rows, explained=METHOD_TEXTS, unfolded=True
+    )
+    return [table] if rows else []
+
+
+def _seconds(value: float) -> float | None:
+    """Return two digits: a measured time has no more."""
+    return float(f"{value:.2g}") if math.isfinite(value) else None
+
+
+def _tests_table(summaries: Sequence[Summary]) -> TablePart:
+    # The column of reasons is shown only if there are any.
+    reasons = ["no test"] if any(item.no_test for item in summaries) else []
+    return TablePart(
+        title="Show all tests and times",
+        columns=[
+            *("method", "model", "plain p", "corrected p", "adjusted p", "seconds to fit", "to predict"),
+            *reasons,
+        ],
+        rows=[
+            (
+                item.method,
+                item.model,
+                *(p_value_text(p) or None for p in (item.p_plain, item.p_corrected, item.p_adjusted)),
+                *(_seconds(value) for value in (item.fit_seconds, item.predict_seconds)),
+                *(item.no_test or "" for _ in reasons),
+            )
+            for item in summaries
+        ],
+        text=(
+            "Plain: t-test of the differences between two methods over all test rows, or over the folds "
+            "where a score is no mean over rows. Corrected: accounts for training rows shared by folds "
+            "(Nadeau and Bengio). Adjusted: corrected for the number of methods as well (Holm). There is no "
+            "test with fewer than three folds, or if the gains are equal in all folds."
+        ),
+    )
+
+
+def glossary_part(comparison: Comparison) -> TablePart:
+    """Return one line about each method that occurs, and about each component if one of them chooses."""
+    methods = [item.method for item in comparison.summaries]
+    components = COMPONENTS if any(_chooses(method) for method in methods) else ()
+    return TablePart(
+        title="The methods in one line each",
+        columns=["method", "what a level becomes"],
+        rows=[(name, METHOD_TEXTS[name]) for name in dict.fromkeys((*methods, *components))],
     )
 
 
@@ -179,8 +332,8 @@ def ranking_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
         title="Ranking",
         text=(
             f"By how much the {scoring.name} is {'lower' if scoring.is_loss else 'higher'} than with "
-            f"{comparison.baseline} and the same model, averaged over the folds; further right is better."
-            f"{_intervals_text(done)}"
+            f"{_common_baseline(comparison)}, averaged over the folds; further right is better."
+            f"{_intervals_text(comparison, done)}{_arrows_text(comparison, done)}"
         ),
         chart=ranking_chart(comparison),
         description=f"Ranking of {len(done)} methods and models by improvement; the best is {best.method} "
@@ -188,14 +341,22 @@ def ranking_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
     )
 
 
-def _intervals_text(done: Sequence[Summary]) -> str:
+def _intervals_text(comparison: Comparison, done: Sequence[Summary]) -> str:
     if not any(math.isfinite(item.low) for item in done):
         reason = next((item.no_test for item in done if item.no_test), None)
         return f" No test and no intervals: {reason}." if reason else ""
+    includes = "zero" if len(comparison.plan.models) == 1 else f"{comparison.baseline} with the same model"
     return (
-        " Lines are 95 % intervals that account for training rows shared by folds. Where a line includes "
-        "zero, the difference may be chance."
+        " Lines are 95\u00a0% intervals that account for training rows shared by folds. Where a line "
+        f"includes {includes}, the difference may be chance."
     )
+
+
+def _arrows_text(comparison: Comparison, done: Sequence[Summary]) -> str:
+    rows = _common_rows(comparison, done)
+    lowest = _ranking_limits(rows)[0]
+    beyond = any(row["value"] < lowest for row in rows)
+    return " Arrows are methods further to the left, with their number." if beyond else ""
 
 
 def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart]:
@@ -204,7 +365,7 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
     shown = [item.method for item in done if item.model == model and item.method in found]
     shown = [method for method in shown if method != comparison.baseline][:_MAX_FOLD_METHODS]
     names = _fold_names(comparison)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": method, "fold": name, "value": float(value)}
         for method in shown
         for name, value in zip(names, found[method], strict=True)
@@ -225,6 +386,7 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
                 hover={"name": "method", "fold": "fold", "value": "improvement"},
                 percent=comparison.plan.scoring.is_loss,
                 reference_title=comparison.baseline,
+                limits=axis_limits([row["value"] for row in rows]),
             ),
             description=f"Improvement of {len(shown)} methods over {comparison.baseline} in each fold.",
             table=TablePart(
@@ -234,33 +396,89 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
                     (method, *(improvement_text(comparison, value) for value in found[method].tolist()))
                     for method in shown
                 ],
+                explained=METHOD_TEXTS,
             ),
         )
     ]
 
 
-def choice_parts(comparison: Comparison) -> list[TablePart]:
-    """Return what encoders that choose have chosen, in words."""
-    splits = zip(comparison.plan.splits, _fold_names(comparison), strict=True)
-    fold_name = {(split.repeat, split.fold): name for split, name in splits}
-    rows = [
-        (item.method, item.model, fold_name[item.repeat, item.fold], item.choice)
-        for item in comparison.fold_scores
-        if item.choice is not None
-    ]
-    if not rows:
+def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TablePart]:
+    """Return what the best encoder that chooses has kept of all rows, and what each component contributes."""
+    best = next((item for item in done if _chooses(item.method)), None)
+    if best is None:
         return []
+    report = comparison.fitted_encoder(best.method, best.model).report_
+    found = report["candidates"]
+    unit = found["loss"][0]  # of dropping the column
     return [
         TablePart(
-            title="What was chosen",
-            columns=["method", "model", "fold", "choice"],
-            rows=rows,
+            title="What SufficientEncoder kept",
+            columns=["candidate", "loss", "gain over dropping", "standard error", "columns"],
+            rows=[
+                (name, loss, _share_text(gain, unit), _share_text(error, unit), n_columns)
+                for name, loss, gain, error, n_columns in zip(
+                    *(found[key] for key in ("candidate", "loss", "gain", "standard_error", "n_columns")),
+                    strict=True,
+                )
+            ],
+            # A line must not end between a number and its percent sign.
             text=(
-                "Inside the training rows of each fold, the model itself judged whether the column helps and "
-                "which kind of encoding helps most. A choice that differs between folds was a close one."
+                report["summary"].replace(" %", "\u00a0%")
+                + f" Judged by {best.model} on rows held out of the whole table."
             ),
+            highlighted=found["chosen"].index(True),
+            tables=(*_component_tables(report["components"], unit), _folds_table(comparison)),
         )
     ]
+
+
+def _chooses(method: str) -> bool:
+    return method in METHODS and METHODS[method][0] is SufficientEncoder
+
+
+def _component_tables(components: dict[str, Any], unit: float) -> list[TablePart]:
+    """Return what each component that was kept contributes, if any was."""
+    shares = zip(components["contribution"], components["standard_error"], strict=True)
+    rows = [
+        (name, *(_share_text(value, unit) for value in pair))
+        for name, pair in zip(components["component"], shares, strict=True)
+    ]
+    table = TablePart(
+        title="What each component contributes",
+        columns=["component", "contribution", "standard error"],
+        rows=rows,
+        text=(
+            "By how much the loss grows if the columns of a component are shuffled among the rows, as a "
+            "share of the loss without the column. What two components both say counts for neither."
+        ),
+        explained=METHOD_TEXTS,
+        unfolded=True,
+    )
+    return [table] if rows else []
+
+
+def _share_text(value: float, unit: float) -> str | None:
+    # Adding zero makes a negative zero positive.
+    return f"{round(100 * value / unit, 1) + 0.0:.1f}\u00a0%" if unit and math.isfinite(value) else None
+
+
+def _folds_table(comparison: Comparison) -> TablePart:
+    """Return what was chosen in each fold, in words."""
+    splits = zip(comparison.plan.splits, _fold_names(comparison), strict=True)
+    fold_name = {(split.repeat, split.fold): name for split, name in splits}
+    return TablePart(
+        title="Show the choice in each fold",
+        columns=["fold", "model", "choice"],
+        rows=[
+            (fold_name[item.repeat, item.fold], item.model, item.choice)
+            for item in comparison.fold_scores
+            if item.choice is not None
+        ],
+        text=(
+            "Inside the training rows of each fold, the model itself judged whether the column helps and "
+            "which kind of encoding helps most. A choice that differs between folds was a close one."
+        ),
+    )
 
 
 def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart]:
@@ -338,40 +556,72 @@ def size_part(comparison: Comparison) -> ChartPart:
         ),
         chart=size_bars(counts.astype(float)),
         description="Histogram of the number of rows of each level.",
+        table=TablePart(
+            "Levels by their number of rows",
+            ("rows of a level", "levels", "rows", "share of all rows"),
+            [
+                (
+                    group.sizes,
+                    group.n_levels,
+                    group.n_rows,
+                    _share_text(group.n_rows, len(comparison.plan.data.y)),
+                )
+                for group in size_groups(counts)
+            ],
+            unfolded=True,
+        ),
     )
 
 
 def time_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
     rows = [
-        {
-            "name": item.method,
-            "series": item.model,
-            "x": max(item.fit_seconds, 1e-4),
-            "y": item.improvement,
-            "columns": item.n_columns,
-        }
-        for item in done
-        if math.isfinite(item.improvement)
+        {**row, "x": max(row["seconds"], 1e-4), "y": row["value"]} for row in _common_rows(comparison, done)
     ]
     return ChartPart(
         title="Time against accuracy",
-        text="Seconds to fit encoder and model in one fold (median), and the improvement; further up and "
-        "left is better.",
+        text=(
+            "Seconds to fit encoder and model in one fold (median), and by how much the result is better "
+            f"than with {_common_baseline(comparison)}; further up and left is better."
+        ),
         chart=labelled_scatter(
             rows=rows,
             series=list(comparison.plan.models),
             x_title="seconds to fit",
             y_title=_improvement_title(comparison),
-            hover={"name": "method", "series": "model", "x": "seconds", "y": "improvement"},
+            hover={
+                "name": "method",
+                "series": "model",
+                "x": "seconds",
+                "y": "improvement",
+                "text": "what it is",
+            },
             percent=comparison.plan.scoring.is_loss,
+            lowest=axis_limits([row["y"] for row in rows])[0],
         ),
         description="Improvement of each method against the time to fit it.",
     )
 
 
+# The charts of a report by name, each with the parts that it may consist of.
+CHARTS: dict[str, Callable[[Comparison, Sequence[Summary]], Sequence[ChartPart]]] = {
+    "ranking": lambda comparison, done: [ranking_part(comparison, done)],
+    "folds": fold_parts,
+    "map": map_parts,
+    "spectrum": lambda comparison, _: spectrum_parts(comparison),
+    "sizes": lambda comparison, _: [size_part(comparison)],
+    "times": lambda comparison, done: [time_part(comparison, done)],
+}
+
+
 def _improvement_title(comparison: Comparison) -> str:
     # Short, because a phone is narrow; the text above the chart explains it.
     return f"improvement over {comparison.baseline}"
+
+
+def _common_baseline(comparison: Comparison) -> str:
+    """The baseline of charts that have all models on one scale."""
+    several = len(comparison.plan.models) > 1
+    return f"{comparison.baseline} and {comparison.summaries[0].model}" if several else comparison.baseline
 
 
 def _fold_names(comparison: Comparison) -> list[str]:

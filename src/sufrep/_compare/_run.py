@@ -480,7 +480,9 @@ class Scoring:
     def improvement_text(self, value: float, *, sign: bool = True) -> str:
         """Format an improvement: a percentage of a loss, or a difference of scores."""
         plus = "+" if sign else ""
-        return f"{100 * value:{plus}.1f}\u00a0%" if self.is_loss else f"{value:{plus}.4f}"
+        # Adding zero removes the minus of a negative zero.
+        percent, difference = round(100 * value, 1) + 0.0, round(value, 4) + 0.0
+        return f"{percent:{plus}.1f}\u00a0%" if self.is_loss else f"{difference:{plus}.4f}"
 
 
 def check_scoring(scoring: str | Callable[..., float] | None) -> None:

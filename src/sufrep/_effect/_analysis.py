@@ -14,6 +14,7 @@ from sufrep.errors import OverlapWarning
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from datetime import date
     from pathlib import Path
 
     import polars as pl
@@ -178,7 +179,14 @@ class EffectAnalysis:
         }
         return {key: _plain(value) for key, value in result.items()}
 
-    def to_html(self, path: str | os.PathLike[str], *, loading: str | None = None) -> Path:
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        loading: str | None = None,
+        source: str | None = None,
+        day: date | None = None,
+    ) -> Path:
         """Write the report, a single HTML page that needs no network.
 
         Parameters
@@ -186,12 +194,16 @@ class EffectAnalysis:
         path : str or path
         loading : str or None
             Python code that defines `table`, shown in the report before the code of the estimate.
+        source : str or None
+            Where the rows come from, for the header: the name of a file, or "simulated data".
+        day : datetime.date or None
+            The date in the header; None is today.
         """
         # Drawing is loaded only for a page.
         from sufrep._effect._page import effect_page
         from sufrep._report import write_page
 
-        return write_page(effect_page(self, loading), path)
+        return write_page(effect_page(self, loading, source, day), path)
 
 
 def analyse(

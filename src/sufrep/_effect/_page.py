@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sufrep._charts import MAX_LEVELS
 from sufrep._compare._snippet import arguments_of, changed_parameters, import_lines, imports_of
-from sufrep._report import ChartPart, CodePart, Page, TablePart
+from sufrep._report import ChartPart, CodePart, Page, TablePart, origin_text
 from sufrep._statistics import p_value_text
 from sufrep.causal._plots import (
     MOST_BALANCE_ROWS,
@@ -22,6 +22,7 @@ from sufrep.causal._plots import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import date
 
     from sufrep._effect._analysis import EffectAnalysis
     from sufrep._report._parts import CellValue
@@ -33,8 +34,13 @@ _LOADED = "# table is the table that the effect was estimated from"
 _ESTIMANDS = {"ATE": "all rows (ATE)", "ATT": "treated rows (ATT)", "ATO": "weighted by overlap (ATO)"}
 
 
-def effect_page(analysis: EffectAnalysis, loading: str | None = None) -> Page:
-    """Return the whole report."""
+def effect_page(
+    analysis: EffectAnalysis,
+    loading: str | None = None,
+    source: str | None = None,
+    day: date | None = None,
+) -> Page:
+    """Return the whole report; the parameters are those of `EffectAnalysis.to_html`."""
     parts: list[Any] = [ladder_part(analysis), *subgroup_parts(analysis)]
     parts += [overlap_part(analysis), groups_part(analysis), balance_part(analysis)]
     parts += [sensitivity_part(analysis), code_part(analysis, loading)]
@@ -43,6 +49,7 @@ def effect_page(analysis: EffectAnalysis, loading: str | None = None) -> Page:
         subtitle=f"A treatment effect by sufrep, adjusted for covariates and for {analysis.adjusted_for}.",
         # A line must not end between a number and its percent sign.
         verdict=tuple(paragraph.replace(" %", "\u00a0%") for paragraph in analysis.verdict),
+        origin=origin_text(source, day),
         facts=_facts(analysis),
         parts=tuple(parts),
         notes=analysis.notes,

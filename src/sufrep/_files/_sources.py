@@ -70,6 +70,11 @@ class TableSource:
     _rows: pl.LazyFrame
     _copy: TemporaryCopy | None
 
+    @property
+    def short_name(self) -> str:
+        """The table without the folder that it is in, for a report that others read."""
+        return Path(self.where).name
+
     def read(self, n_rows: int | None = None, seed: int = 0) -> pl.DataFrame:
         """Read all rows, or a random sample of them without replacement, in the order of the table.
 

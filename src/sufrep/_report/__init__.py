@@ -5,7 +5,19 @@ This package does not know what a page is about: :mod:`sufrep._compare` and :mod
 
 from __future__ import annotations
 
-from sufrep._report._parts import ChartPart, CodePart, Page, SearchBox, TablePart
+from sufrep._report._markdown import markdown_table, markdown_text
+from sufrep._report._parts import ChartPart, CodePart, Page, SearchBox, TablePart, origin_text
 from sufrep._report._render import render_page, write_page
 
-__all__ = ["ChartPart", "CodePart", "Page", "SearchBox", "TablePart", "render_page", "write_page"]
+__all__ = [
+    "ChartPart",
+    "CodePart",
+    "Page",
+    "SearchBox",
+    "TablePart",
+    "markdown_table",
+    "markdown_text",
+    "origin_text",
+    "render_page",
+    "write_page",
+]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 CellValue: TypeAlias = str | float | int | None
 
@@ -20,6 +22,8 @@ class Page:
     title, subtitle : str
     verdict : tuple of str
         Paragraphs; the first is the headline.
+    origin : str
+        What the page was made from, when and by what, for whom it is forwarded to; see `origin_text`.
     facts : tuple of pairs of str
         Short facts in one line, such as ``("rows", "12,000")``.
     parts : tuple of TablePart, ChartPart and CodePart
@@ -31,10 +35,31 @@ class Page:
     title: str
     subtitle: str
     verdict: tuple[str, ...]
+    origin: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
     footer: str = ""
+
+
+def origin_text(source: str | None = None, day: date | None = None) -> str:
+    """Say what a page was made from, on which day and by which version.
+
+    Parameters
+    ----------
+    source : str or None
+        Where the rows come from, such as the name of a file, or "simulated data".
+    day : datetime.date or None
+        None is today.
+
+    Examples
+    --------
+    >>> origin_text("houses.csv", date(2026, 3, 1)).rpartition(" · ")[0]
+    'houses.csv · 1 March 2026'
+    """
+    day = day or date.today()
+    parts = (source, f"{day.day} {day:%B %Y}", f"sufrep {version('sufrep')}")
+    return " · ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +69,7 @@ class TablePart:
     Parameters
     ----------
     title : str
-        Heading of the part. For a table that belongs to a chart, the text that unfolds it.
+        Heading of the part. For a table that belongs to another part, the text that unfolds it.
     columns : sequence of str, length k
     rows : sequence of sequences of length k
         Numbers are shown with four digits and sorted in full precision; None is shown as a dash. Text that
@@ -53,6 +78,12 @@ class TablePart:
         A paragraph above the table.
     highlighted : int, optional
         The position of the row to highlight.
+    explained : mapping of str to str
+        Explanations of names in the first column, shown to readers who point at them.
+    tables : tuple of TablePart
+        Further tables, folded by default.
+    unfolded : bool
+        For a table that belongs to another part: whether it is unfolded from the start.
     """
 
     title: str
@@ -60,6 +91,9 @@ class TablePart:
     rows: Sequence[Sequence[CellValue]]
     text: str = ""
     highlighted: int | None = None
+    explained: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[TablePart, ...] = ()
+    unfolded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

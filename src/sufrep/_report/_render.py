@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sufrep._atomic import check_path, replace_file
 from sufrep._charts import load_altair, require_renderer
-from sufrep._report._parts import ChartPart, TablePart
+from sufrep._report._parts import ChartPart, CodePart, TablePart
 from sufrep._report._tables import html_table
 from sufrep.errors import MissingDependencyError
 
@@ -96,7 +96,9 @@ class Section:
     kind : {"table", "chart", "code"}
     part : TablePart, ChartPart or CodePart
     table : HtmlTable, optional
-        The part itself, or the numbers behind a chart.
+        The part itself, if it is a table.
+    folded : tuple of HtmlTable
+        The tables that belong to the part.
     chart_json : str
         The specification of a chart; empty for other parts.
     """
@@ -104,16 +106,17 @@ class Section:
     kind: Literal["table", "chart", "code"]
     part: Part
     table: HtmlTable | None = None
+    folded: tuple[HtmlTable, ...] = ()
     chart_json: str = ""
 
 
 def _section(part: Part) -> Section:
+    if isinstance(part, CodePart):
+        return Section("code", part)
     if isinstance(part, TablePart):
-        return Section("table", part, html_table(part))
-    if isinstance(part, ChartPart):
-        table = html_table(part.table) if part.table else None
-        return Section("chart", part, table, chart_json(part.chart))
-    return Section("code", part)
+        return Section("table", part, html_table(part), tuple(map(html_table, part.tables)))
+    folded = (html_table(part.table),) if part.table else ()
+    return Section("chart", part, None, folded, chart_json(part.chart))
 
 
 def chart_json(chart: Any) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sufrep._report._parts import CellValue, TablePart
 
@@ -28,11 +28,14 @@ class HtmlCell:
         CSS classes: ``number`` aligns to the right, ``none`` is sorted last. May be empty.
     sort_value : str
         The number to sort by; empty for text.
+    explanation : str
+        Shown to readers who point at the cell; may be empty.
     """
 
     text: str
     classes: str = ""
     sort_value: str = ""
+    explanation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def html_table(part: TablePart) -> HtmlTable:
         HtmlCell(name, _classes(j, is_number))
         for j, (name, is_number) in enumerate(zip(part.columns, numeric, strict=True))
     )
-    return HtmlTable(part, header, tuple(_html_row(row, numeric) for row in part.rows))
+    return HtmlTable(part, header, tuple(_html_row(row, numeric, part.explained) for row in part.rows))
 
 
 def cell_text(cell: CellValue) -> str:
@@ -88,12 +91,15 @@ def sort_value(cell: CellValue) -> float | None:
     return float(found[1].replace("\u2212", "-").replace(",", "")) if found else None
 
 
-def _html_row(row: Sequence[CellValue], numeric: Sequence[bool]) -> tuple[HtmlCell, ...]:
+def _html_row(
+    row: Sequence[CellValue], numeric: Sequence[bool], explained: Mapping[str, str]
+) -> tuple[HtmlCell, ...]:
     return tuple(
         HtmlCell(
             cell_text(cell),
             _classes(j, is_number, _is_missing(cell)),
             repr(sort_value(cell)) if is_number and not _is_missing(cell) else "",
+            explained.get(cell_text(cell), "") if j == 0 else "",
         )
         for j, (cell, is_number) in enumerate(zip(row, numeric, strict=True))
     )

@@ -70,6 +70,8 @@ _SPELLING = Spelling(
         "time": "--time",
     }
 )
+# What the demonstration's report says where the rows come from.
+_SIMULATED = "simulated data"
 # Rows of the printed table.
 _SHOWN = 12
 
@@ -297,7 +299,8 @@ def _finish(
     with report_warnings():
         if html is not None:
             with waiting("fitting the best encoding on all rows, and drawing the report"):
-                found.to_html(html, loading=loading)
+                shown = _SIMULATED if source is None else source.short_name
+                found.to_html(html, loading=loading, source=shown)
             message(f"report: {html}")
         if save is not None:
             with waiting("fitting the encoder on all rows"):

@@ -233,7 +233,7 @@ def effect(
         _print(analysis, Printer([html]), subgroups=bool(by))
     if html is not None:
         with waiting("drawing the report"):
-            analysis.to_html(html, loading=source.code)
+            analysis.to_html(html, loading=source.code, source=source.short_name)
         message(f"report: {html}")
 
 
