@@ -29,7 +29,7 @@ from sufrep._report import _render
 
 ZIPS = ("01234", "01235", "98178", "98001", "00007", "12345")
 LINEAR = "--models linear --methods drop --jobs 1"
-FAST = "--models linear --jobs 1 --methods means drop --folds 2"
+FAST = "--models linear --jobs 1 --methods means drop one_hot --folds 2"
 
 
 def houses(n: int = 120) -> pl.DataFrame:
@@ -94,7 +94,7 @@ def test_the_results_are_those_of_python(sufrep, table):
     result = sufrep(f"compare {table} --target price --group zipcode --drop id rating cheap {FAST} --json")
     assert result.code == 0, result.err
     rows = open_table(table, text=["zipcode"], drop=["id", "rating", "cheap"]).read()
-    methods = ["means", "drop"]
+    methods = ["means", "drop", "one_hot"]
     found = compare(
         rows.drop("price"), rows["price"], group="zipcode", methods=methods, models="linear", cv=2
     ).to_dict()
@@ -109,9 +109,9 @@ def test_the_results_are_those_of_python(sufrep, table):
 def test_a_table_and_a_verdict_are_printed(sufrep, numbers):
     result = sufrep(f"compare {numbers} --target price --group zipcode {FAST}")
     lines = result.out.splitlines()
-    assert lines[0].split()[:5] == ["method", "model", "mean", "squared", "error"]
-    assert [line.split()[0] for line in lines[1:4]] == ["one_hot", "means", "drop"]
-    assert "Encode zipcode with ContrastEncoder (one_hot): with linear, it predicts price best." in lines
+    assert lines[0].split()[:5] == ["method", "model", "typical", "error", "(RMSE)"]
+    assert [line.split()[0] for line in lines[1:4]] == ["one_hot", "drop", "means"]
+    assert any(line.startswith("Encode zipcode with one-hot columns: typical error") for line in lines)
     # There are two folds, and the baseline is not compared with itself.
     assert ["no test" in line for line in lines[1:4]] == [False, True, True]
     assert lines[4] == "No test: two folds."
@@ -129,7 +129,7 @@ def test_a_long_table_is_cut_and_the_rest_is_counted(sufrep, numbers):
     methods = (
         "deviation difference helmert repeated_effect simple_effect permutation multi_permutation fisher"
     )
-    options = f"--methods {methods} means low_rank mnl random_intercept drop"
+    options = f"--methods {methods} means low_rank mnl random_intercept drop one_hot"
     result = sufrep(
         f"compare {numbers} --target price --group zipcode --models linear --jobs 1 --folds 2 {options}"
     )
@@ -152,7 +152,7 @@ def test_the_code_of_the_report_really_runs(sufrep, table, tmp_path, ending):
     exec(code_in(report), namespace)
     rows = open_table(table, text=["zipcode"], drop=["id", "rating", "cheap"]).read()
     X, y = rows.drop("price"), rows["price"]
-    found = compare(X, y, group="zipcode", methods=["means", "drop"], models="linear", cv=2)
+    found = compare(X, y, group="zipcode", methods=["means", "drop", "one_hot"], models="linear", cv=2)
     np.testing.assert_array_equal(namespace["model"].predict(namespace["X"]), found.fit_best().predict(X))
     levels = set(namespace["X"]["zipcode"])
     assert levels == (set(ZIPS) if ending == "csv" else {zip_.lstrip("0") for zip_ in ZIPS})
@@ -182,7 +182,7 @@ def test_the_saved_encoder_is_the_best_one(sufrep, numbers, tmp_path):
     assert f"sufrep: encoder: {saved}\n" in result.err
     rows = open_table(numbers, text=["zipcode"]).read().select("zipcode", "rooms", "price")
     X, y = rows.drop("price"), rows["price"]
-    found = compare(X, y, group="zipcode", methods=["means", "drop"], models="linear", cv=2)
+    found = compare(X, y, group="zipcode", methods=["means", "drop", "one_hot"], models="linear", cv=2)
     inside = found.fit_best().named_steps["encoder"]
     np.testing.assert_array_equal(np.asarray(load(saved).transform(X)), np.asarray(inside.transform(X)))
 
@@ -199,7 +199,9 @@ def test_the_file_the_code_and_python_make_the_same_columns(sufrep, table, tmp_p
     assert sufrep(f"apply {saved} {table} --out {out}").code == 0
     rows = open_table(table, text=["zipcode"], drop=["id", "rating", "cheap"]).read()
     X, y = rows.drop("price"), rows["price"].to_numpy()
-    best = compare(X, y, group="zipcode", methods=["means", "drop"], models="linear", cv=2).fit_best()
+    best = compare(
+        X, y, group="zipcode", methods=["means", "drop", "one_hot"], models="linear", cv=2
+    ).fit_best()
     namespace: dict[str, Any] = {}
     exec(code_in(report), namespace)
     steps = load(saved)
@@ -367,7 +369,10 @@ def test_a_sample_is_noted_and_repeated_covariates_count_once(sufrep, numbers):
     options = "--target price --group zipcode --methods drop --models linear --folds 2 --jobs 1"
     result = sufrep(f"compare {numbers} {options} --covariates sqft sqft --sample 50")
     assert result.code == 0, result.err
-    assert "Note: A random sample of 50 of 120 rows." in result.out
+    assert (
+        "Note: Compared on 50 of 120 rows, which belong to 6 of 6 levels drawn at random; --all-rows takes"
+        in result.out
+    )
     assert "sample" not in sufrep(f"compare {numbers} {options} --sample 120").out
 
 

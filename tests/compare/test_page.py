@@ -15,12 +15,14 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from sufrep import compare
+from sufrep._compare import _run
 from sufrep._compare._page import (
     CHARTS,
     MAPPABLE,
     comparison_page,
     fold_parts,
     improvement_text,
+    level_kinds_parts,
     map_parts,
     number_or_none,
     ranking_part,
@@ -71,8 +73,8 @@ def test_facts_describe_the_comparison(found):
         "levels": "6",
         "rows per level": f"{sizes.min()} to {sizes.max()}",
         "task": "regression",
-        "scoring": "mean squared error",
-        "folds": "4",
+        "scoring": "typical error (RMSE)",
+        "folds": "5",
         "models": "linear",
     }
 
@@ -88,7 +90,7 @@ def test_the_table_has_all_results_and_marks_the_best(found):
     table = part(comparison_page(found), "All results")
     assert [row[:2] for row in table.rows] == [(item.method, item.model) for item in found.summaries]
     assert all(len(row) == len(table.columns) for row in table.rows)
-    assert table.highlighted == 0
+    assert table.rows[table.highlighted][:2] == tuple(found.best)
     assert [further.title for further in table.tables] == ["Show all tests and times"]
     base = next(row for row in table.rows if row[0] == "one_hot")
     assert base[4:7] == (None,) * 3
@@ -96,7 +98,7 @@ def test_the_table_has_all_results_and_marks_the_best(found):
 
 def test_what_the_verdict_quotes_comes_first_and_the_other_tests_are_folded(found):
     table = part(comparison_page(found), "All results")
-    quoted = ["mean squared error", "improvement", "95 % from", "to", "p"]
+    quoted = ["typical error (RMSE)", "improvement", "95 % from", "to", "p"]
     assert table.columns[2:7] == quoted
     (tests,) = table.tables
     assert tests.columns[2:5] == ["plain p", "corrected p", "adjusted p"]
@@ -118,22 +120,22 @@ def test_where_no_test_was_made_table_and_ranking_say_why(rows):
     page = comparison_page(found)
     table = part(page, "All results")
     assert table.tables[0].columns[-1] == "no test"
-    assert {row[0]: row[-1] for row in table.tables[0].rows} == {"means": "two folds", "one_hot": ""}
+    assert {row[0]: row[-1] for row in table.tables[0].rows} == {"means": "two folds", "drop": ""}
     assert all(row[4:7] == (None,) * 3 for row in table.rows)
     assert part(page, "Ranking").text.endswith(" No test and no intervals: two folds.")
     shown = {row["name"]: row["p"] for row in values_of(part(page, "Ranking").chart) if "p" in row}
-    assert shown == {"means": "no test: two folds", "one_hot": None}
+    assert shown == {"means": "no test: two folds", "drop": None}
 
 
 def test_without_another_method_the_ranking_says_nothing_about_tests(rows):
-    found = compare(*rows(), group="town", methods="one_hot", models="linear")
+    found = compare(*rows(), group="town", methods="drop", models="linear")
     text = part(comparison_page(found), "Ranking").text
     assert text.endswith("further right is better.")
 
 
 def test_failures_are_in_the_table_with_their_reason(rows, monkeypatch):
-    monkeypatch.setitem(compare.__globals__["run_comparison"].__globals__, "MAX_CELLS", 1.0)
-    found = compare(*rows(), group="town", methods=["drop"], models="linear", n_jobs=1)
+    monkeypatch.setattr(_run, "MAX_CELLS", 1.0)
+    found = compare(*rows(), group="town", methods=["drop", "one_hot"], models="linear", n_jobs=1)
     page = comparison_page(found)
     table = part(page, "All results")
     failed = table.tables[0]
@@ -223,9 +225,22 @@ def test_a_page_is_made_for_classes_and_for_several_models(mixed):
 
 def test_the_map_is_of_the_best_method_that_has_one(rows):
     X, y = rows()
-    found = compare(X, y, group="town", methods=["means"], models=Ridge())
+    found = compare(X, y, group="town", methods=["means", "one_hot"], models=Ridge())
     assert found.best.method == "one_hot"
     assert "Levels that are similar according to means" in part(comparison_page(found), "Map of").text
+
+
+def test_rare_and_new_levels_have_a_table_if_there_are_any(found, rows):
+    assert level_kinds_parts(found, found.summaries) == []
+    X, y = rows()
+    X.loc[:2, "town"] = ["x", "x", "y"]
+    few = compare(X, y, group="town", methods="means", models="linear")
+    (table,) = level_kinds_parts(few, few.summaries)
+    kinds = {"common": 117, "rare": 2, "new": 1}
+    assert table.columns == ["method", "model", *(f"{kind}: {n} of the rows" for kind, n in kinds.items())]
+    assert table.rows == [
+        (item.method, item.model, item.common, item.rare, item.new) for item in few.summaries
+    ]
 
 
 # Charts
@@ -254,12 +269,13 @@ def test_the_ranking_shows_improvements_and_names_the_best(found, done):
     part = ranking_part(found, done)
     shown = {row["name"]: row["value"] for row in values_of(part.chart) if "value" in row and "name" in row}
     assert shown == pytest.approx({item.method: item.improvement for item in done})
-    assert "mean squared error is lower than with one_hot" in part.text
+    assert "typical error (RMSE) is lower than with one_hot" in part.text
     assert f"the best is {done[0].method} with linear" in part.description
 
 
 def test_higher_scores_are_better(rows):
-    found = compare(*rows(), group="town", methods="means", models="linear", scoring="r2")
+    methods = ["means", "one_hot"]
+    found = compare(*rows(), group="town", methods=methods, models="linear", scoring="r2")
     assert "the r2 is higher than with one_hot" in ranking_part(found, found.summaries).text
     assert "improvement over one_hot" in found.plot().to_json()
 
@@ -268,7 +284,8 @@ def test_methods_of_several_models_are_on_one_scale(rows):
     """The further right, the better the score, whatever the model; intervals are moved with the dots."""
     models = {"poor": Ridge(1e4), "good": Ridge(1.0)}
     for scoring in (None, "r2"):
-        found = compare(*rows(), group="town", methods=["means", "drop"], models=models, scoring=scoring)
+        methods = ["means", "drop", "one_hot"]
+        found = compare(*rows(), group="town", methods=methods, models=models, scoring=scoring)
         sign = 1 if scoring is None else -1
         drawn = [row for row in values_of(found.plot()) if "score" in row]
         assert len(drawn) == 6
@@ -302,12 +319,12 @@ def test_each_fold_has_a_dot_for_each_method_but_the_baseline(found, done):
     (part,) = fold_parts(found, done)
     methods = {item.method for item in done} - {"one_hot"}
     assert {row[0] for row in part.table.rows} == methods
-    assert part.table.columns == ("method", "fold 1", "fold 2", "fold 3", "fold 4")
-    assert len([row for row in values_of(part.chart) if "fold" in row]) == 4 * len(methods)
+    assert part.table.columns == ("method", "fold 1", "fold 2", "fold 3", "fold 4", "fold 5")
+    assert len([row for row in values_of(part.chart) if "fold" in row]) == 5 * len(methods)
 
 
 def test_the_baseline_alone_has_no_chart_of_folds(rows):
-    found = compare(*rows(), group="town", methods="one_hot", models="linear")
+    found = compare(*rows(), group="town", methods="drop", models="linear")
     assert fold_parts(found, found.summaries) == []
     assert map_parts(found, found.summaries) == []
 

@@ -470,6 +470,7 @@ def test_gains_are_positive_for_better_scores(pairs, is_loss):
 @given(shares)
 def test_improvements_of_losses_are_percentages_and_those_of_scores_differences(share):
     loss, score = make_scoring(None, "regression"), make_scoring("r2", "regression")
-    assert loss.improvement_text(share) == f"{100 * share:+.1f}\u00a0%"
-    assert score.improvement_text(share) == f"{share:+.4f}"
+    # There is no negative zero.
+    assert loss.improvement_text(share) == f"{100 * share:+.1f}\u00a0%".replace("-0.0\u00a0", "+0.0\u00a0")
+    assert score.improvement_text(share) == f"{share:+.4f}".replace("-0.0000", "+0.0000")
     assert loss.improvement_text(abs(share), sign=False)[0] != "+"

@@ -244,8 +244,9 @@ def _place_of_best(comparison: Comparison) -> int | None:
     """Return the row of the recommended method."""
     if comparison.summaries[0].failed:
         return None
-    places = [(item.method, item.model) for item in comparison.summaries]
-    return places.index(tuple(comparison.best))
+    best = comparison.best
+    places = enumerate(comparison.summaries)
+    return next((place for place, item in places if (item.method, item.model) == best), None)
 
 
 def level_kinds_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TablePart]:
@@ -257,7 +258,7 @@ def level_kinds_parts(comparison: Comparison, done: Sequence[Summary]) -> list[T
     return [
         TablePart(
             title="Common, rare and new levels",
-            columns=["method", "model", *(f"{kind} ({n_rows[kind]:,} rows)" for kind in kinds)],
+            columns=["method", "model", *(f"{kind}: {n_rows[kind]:,} of the rows" for kind in kinds)],
             rows=[
                 (item.method, item.model, *(number_or_none(getattr(item, kind)) for kind in kinds))
                 for item in done
