@@ -148,14 +148,28 @@ class MissingPandasError(SufrepError, ImportError):
 class UnknownColumnError(SufrepError, ValueError):
     """A parameter names a column that the table does not have."""
 
-    def __init__(self, parameter: str, column: object, names: Sequence[str]) -> None:
-        near = get_close_matches(str(column), names, n=3)
+    def __init__(
+        self, parameter: str, column: object, names: Sequence[str], expected: Sequence[object] = ()
+    ) -> None:
+        near = get_close_matches(str(column), [name for name in names if name not in expected], n=3)
         hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"the columns are {listed(names)}."
         if isinstance(column, list):
             hint = f"write columns to be crossed as a tuple, as in [{tuple(column)!r}]."
         if isinstance(column, int):
             hint = f"positions run from 0 to {len(names) - 1}; {hint}"
+        if parameter == "y" and not near:
+            hint += " In a Pipeline, every step gets the same y: pass the values of the target there."
         super().__init__(f"{parameter} names the column {column!r}, which X does not have.\nHint: {hint}")
+
+
+class UnnamedColumnsError(SufrepError, ValueError):
+    """The target is given by name, but the columns of X have no names."""
+
+    def __init__(self, target: str, X: object) -> None:
+        super().__init__(
+            f"y is the text {target!r}, which names a column of X, but X is a {_kind_in_words(X)} whose "
+            "columns have no names.\nHint: pass a frame that holds the target, or pass its values as y."
+        )
 
 
 class EmptyGroupError(SufrepError, ValueError):
@@ -224,11 +238,28 @@ class LazyFrameError(SufrepError, TypeError):
     """X is a query that has not been executed, not a table in memory."""
 
     def __init__(self, X: object) -> None:
-        kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
+        kind = _kind_in_words(X)
+        first = "call .pl() or .df()" if "duckdb" in kind.lower() else "collect it first"
         super().__init__(
             f"X is a {kind}, which holds no rows yet; expected a frame in memory or an array.\n"
-            "Hint: collect it first, or pass it in chunks to partial_fit."
+            f"Hint: {first}, or pass it in chunks to partial_fit."
         )
+
+
+class OtherTableError(SufrepError, TypeError):
+    """X holds columns, but is neither a frame nor an array: a dict, a Series, a stream of Arrow data."""
+
+    def __init__(self, X: object, what: str, hint: str) -> None:
+        super().__init__(
+            f"X is a {_kind_in_words(X)}, {what}; expected a frame (pandas, polars, pyarrow) or an array "
+            f"with two dimensions.\nHint: {hint}"
+        )
+
+
+def _kind_in_words(X: object) -> str:
+    """The library and the name of a type, such as "polars Series"; built-in types have no library."""
+    library = type(X).__module__.partition(".")[0].lstrip("_")
+    return type(X).__name__ if library == "builtins" else f"{library} {type(X).__name__}"
 
 
 class NoCovariateError(SufrepError, ValueError):
@@ -526,8 +557,13 @@ class TableContentError(SufrepError, ValueError):
 class TableColumnError(SufrepError, ValueError):
     """The table of a file or database does not have a named column."""
 
-    def __init__(self, where: str, missing: Sequence[str], names: Sequence[str]) -> None:
-        meant = [f"{near!r} for {name!r}" for name, near in _closest(missing, names).items()]
+    def __init__(
+        self, where: str, missing: Sequence[str], names: Sequence[str], expected: Sequence[str] = ()
+    ) -> None:
+        # The command line looks for groups that are crossed among them.
+        self.missing, self.names = missing, names
+        others = [name for name in names if name not in expected]
+        meant = [f"{near!r} for {name!r}" for name, near in _closest(missing, others).items()]
         hint = f"did you mean {', '.join(meant)}?" if meant else f"the columns are {listed(names)}."
         if len(names) == 1 and any(name in re.split(r"\W+", names[0]) for name in missing):
             hint = "fields must be separated by commas, semicolons, tabs or pipes."
