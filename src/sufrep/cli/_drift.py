@@ -102,9 +102,8 @@ def drift(
     fitted = read_encoder(encoder)
     columns = known_columns(encoder, fitted)
     reading = getattr(fitted, "reading_", None)
-    source = open_table(table, text=(*text_groups(fitted), *text), drop=(), reading=reading)
+    source = open_table(table, text=(*text_groups(fitted), *text), needed=columns, reading=reading)
     report_notes(source)
-    source.require(columns)
     with report_warnings(FITTED_SPELLING):
         found = _compare(fitted, source, columns, rate)
     if as_json:
