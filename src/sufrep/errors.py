@@ -263,15 +263,31 @@ def _kind_in_words(X: object) -> str:
 
 
 class NoCovariateError(SufrepError, ValueError):
-    """The table has no numeric column to represent the levels by."""
+    """The table has no numeric column to represent the levels by.
 
-    def __init__(self, n_features: int, groups: Sequence[str]) -> None:
+    Parameters
+    ----------
+    n_features : int
+        Number of columns of X.
+    groups : sequence of str
+    others : sequence of str
+        Names of the columns that are part of no group. There are none inside a ColumnTransformer that hands
+        over the group alone.
+    """
+
+    def __init__(self, n_features: int, groups: Sequence[str], others: Sequence[str]) -> None:
+        add = "pass the whole frame and name the group, as in group='zipcode'"
+        if others:
+            add = (
+                "add numeric columns, turn text and dates into numbers (ToNumbers before the encoder, or "
+                "categorical_covariates='share')"
+            )
         super().__init__(
             f"Found X with {n_features} feature(s), none of which is a numeric covariate other than the "
             f"group column(s) {', '.join(map(repr, groups))}; at least one is needed, because levels are "
             "represented by their covariates.\n"
-            "Hint: add numeric columns, use categorical_covariates='share' to include text columns, or "
-            "choose an encoder that needs none (ContrastEncoder, PermutationEncoder, FisherEncoder)."
+            f"Hint: {add}, or choose an encoder that needs none (ContrastEncoder, PermutationEncoder, "
+            "FisherEncoder)."
         )
 
 
@@ -281,8 +297,8 @@ class NotNumericError(SufrepError, ValueError):
     def __init__(self, column: str, dtype: str) -> None:
         super().__init__(
             f"Column {column!r} holds {dtype}, but it is to be a covariate, and covariates are numeric.\n"
-            "Hint: leave it out, convert it, or use categorical_covariates='share', which includes text "
-            "columns of at most 30 levels."
+            "Hint: leave it out, convert it (ToNumbers does that for text and dates), or use "
+            "categorical_covariates='share', which includes text columns of at most 30 levels."
         )
 
 
@@ -345,7 +361,7 @@ class SparseOutputError(SufrepError, ValueError):
         super().__init__(
             "sparse_output=True needs numeric columns other than the groups; not numeric: "
             f"{', '.join(names)}.\n"
-            "Hint: use remainder='drop', or drop these columns first."
+            "Hint: use remainder='drop', or turn these columns into numbers first, with ToNumbers."
         )
 
 
@@ -728,6 +744,14 @@ class IdColumnWarning(UserWarning):
 
 class UnseenLevelsWarning(UserWarning):
     """No row has a level that ``fit`` saw; the types of the two columns may differ."""
+
+
+class IntegerClassesWarning(UserWarning):
+    """A target of few distinct whole numbers is treated as classes, because nobody said what it is."""
+
+
+class UninformativeGroupWarning(UserWarning):
+    """`SufficientEncoder` drops a group, because no encoding of it helps to predict the target."""
 
 
 # Modules that are skipped to find the line that a warning points at.

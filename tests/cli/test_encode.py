@@ -105,6 +105,14 @@ def test_a_text_target_and_a_few_rows_are_not_compared_with_covariates(sufrep, t
         assert (result.code, "nearly" in result.err) == (0, False)
 
 
+def test_whole_numbers_that_are_taken_for_classes_are_reported_with_the_option(sufrep, table, tmp_path):
+    options = f"--group zipcode --method fisher --target rooms --out {tmp_path}/out.csv --force"
+    result = sufrep(f"encode {table} {options}")
+    assert "warning: The target has 5 distinct whole numbers, which are treated as classes." in result.err
+    assert "Hint: --param target_type=continuous treats them as numbers" in result.err
+    assert "whole numbers" not in sufrep(f"encode {table} {options} --param target_type=continuous").err
+
+
 def test_text_that_describes_no_levels_is_noted(sufrep, table, tmp_path):
     means = f"encode {table} --group zipcode --method means --target price --out {tmp_path}/out.csv"
     assert "note: 'note' describe no levels, because they are not numeric; --param" in sufrep(means).err

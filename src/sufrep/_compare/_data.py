@@ -16,7 +16,7 @@ from sufrep._frames import FrameTable, is_frame, with_missing_level
 from sufrep._splits import ALWAYS_TRAINING, level_folds, ordered_folds
 from sufrep.encoders import ToNumbers
 from sufrep.encoders._inputs import read_factor, read_table_and_target, resolve_layout
-from sufrep.encoders._target import MOST_CLASSES, kind_of
+from sufrep.encoders._target import MOST_CLASSES, kind_of, n_integer_classes
 from sufrep.encoders._times import as_date, check_varied, read_times, time_position
 from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, check_name, warn
 from sufrep.representation import is_null, level_label
@@ -300,13 +300,13 @@ def read_target_values(y: Any, task: str) -> tuple[Array, str]:
 
 def target_notes(values: Array, task: str) -> list[str]:
     """Note integers that are treated as classes."""
-    if task == "multiclass" and values.dtype.kind in "iuf" and kind_of(values) == "multiclass":
-        n_classes = len(np.unique(values))
-        return [
-            f"The target has {n_classes} distinct integers, which are treated as classes; "
-            "task='regression' treats them as numbers."
-        ]
-    return []
+    n_classes = n_integer_classes(values, TASKS[task])
+    if not n_classes:
+        return []
+    return [
+        f"The target has {n_classes} distinct integers, which are treated as classes; "
+        "task='regression' treats them as numbers."
+    ]
 
 
 def _target_array(y: Any) -> Array:

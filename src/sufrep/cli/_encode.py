@@ -30,7 +30,7 @@ from sufrep.cli._arguments import (
     usage_error,
 )
 from sufrep.cli._progress import progress
-from sufrep.errors import listed
+from sufrep.errors import UninformativeGroupWarning, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -310,7 +310,9 @@ def encode_rows(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, w
     """Fit the encoder; return the rows with the new columns after the others."""
     X = rows if roles.target is None else rows.drop(roles.target)
     y = None if roles.target is None else rows[roles.target]
-    encoded = encoder.set_output(transform="polars").fit_transform(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UninformativeGroupWarning)  # the summary says it
+        encoded = encoder.set_output(transform="polars").fit_transform(X, y)
     return with_new_columns(rows, encoded[:, len(encoder.layout_.kept) :], where)
 
 

@@ -16,7 +16,12 @@ from sufrep.encoders._registry import METHODS, load, make_encoder
 from sufrep.encoders._sufficiency import SufficiencyCheck, sufficiency_check
 from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.encoders._to_numbers import ToNumbers
-from sufrep.errors import NoGroupWarning, UnseenLevelsWarning
+from sufrep.errors import (
+    IntegerClassesWarning,
+    NoGroupWarning,
+    UninformativeGroupWarning,
+    UnseenLevelsWarning,
+)
 
 __all__ = [
     "METHODS",
@@ -25,6 +30,7 @@ __all__ = [
     "Drift",
     "FisherEncoder",
     "GroupEncoder",
+    "IntegerClassesWarning",
     "LatentStateEncoder",
     "LatentStateRegressor",
     "LocalEffectEncoder",
@@ -39,6 +45,7 @@ __all__ = [
     "SufficiencyCheck",
     "SufficientEncoder",
     "ToNumbers",
+    "UninformativeGroupWarning",
     "UnseenLevelsWarning",
     "load",
     "make_encoder",

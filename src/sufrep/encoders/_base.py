@@ -52,7 +52,7 @@ from sufrep.encoders._inputs import (
 from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
 from sufrep.encoders._persistence import save_encoder
-from sufrep.encoders._target import check_classes, check_still_classes, read_target
+from sufrep.encoders._target import check_classes, check_still_classes, read_target, warn_of_integers
 from sufrep.encoders._times import ORDERED, read_order, training_folds
 from sufrep.errors import (
     ChangedParametersError,
@@ -501,7 +501,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Read the target; the first chunk decides what kind it is."""
         asked = self._needs.target_type
         if reset:
-            return read_target(y, asked)
+            target = read_target(y, asked)
+            if asked == "auto":
+                warn_of_integers(target)
+            return target
         if asked == "auto" and self.target_type_ != "continuous":
             check_still_classes(y, [item for item in self.covariates_ if item.position is None])
         return read_target(y, self.target_type_)
@@ -544,7 +547,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Return the covariates that describe the levels, and the moments of every group."""
         layout = inputs.layout
         if self._needs.covariates == "required" and layout.groups and not inputs.covariates:
-            raise NoCovariateError(len(layout.names), layout.group_names(layout.names))
+            used = {position for columns in layout.groups for position in columns}
+            others = [name for position, name in enumerate(layout.names) if position not in used]
+            raise NoCovariateError(len(layout.names), layout.group_names(layout.names), others)
         covariates, columns = moment_columns(inputs, self._needs)
         names = [covariate.name(layout.names) for covariate in covariates]
         order = self._needs.order
