@@ -538,6 +538,14 @@ def test_steps_that_make_no_sense_are_refused(entry, value, saved):
         sufrep.load(saved)
 
 
+@pytest.mark.parametrize("name", ["frame_library_", "target_name_"])
+@pytest.mark.parametrize("value", [[], 3, ["text"]], ids=repr)
+def test_names_that_are_no_text_are_refused(name, value, saved):
+    change_manifest(saved, lambda manifest: set_entry(name, value)(manifest["steps"][0]["fitted"]))
+    with pytest.raises(EncoderFileError, match="another value in the place of a name"):
+        sufrep.load(saved)
+
+
 @pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
 def test_the_least_and_the_most_certain_levels_come_back(levels, file):
     rows = rows_of(levels).iloc[1:]  # one level has a row less

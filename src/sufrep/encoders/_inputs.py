@@ -350,7 +350,7 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
 def copy_input_names(source: Any, estimator: Any) -> None:
     """Give an estimator the attributes about the columns of X that another one has."""
-    for name in ("n_features_in_", "feature_names_in_", "target_name_"):
+    for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(source, name):
             setattr(estimator, name, getattr(source, name))
 

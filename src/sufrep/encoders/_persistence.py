@@ -189,6 +189,8 @@ def _restore(packed: Mapping[str, Any], unpacker: Unpacker, classes: Mapping[str
     if not all(key.endswith("_") and key[0] != "_" and not hasattr(cls, key) for key in fitted):
         raise ValueError("attributes that no fit sets")
     estimator.__dict__.update(fitted)
+    if not all(type(fitted.get(key, "")) is str for key in ("frame_library_", "target_name_")):
+        raise ValueError("another value in the place of a name")
     check_is_fitted(estimator)
     if hasattr(estimator, "representations_"):
         _check_encoder(estimator)
@@ -219,8 +221,6 @@ def _check_encoder(encoder: Any) -> None:
         raise ValueError("a column that is not there")
     if not all(type(output.group) is int and 0 <= output.group < len(tables) for output in outputs):
         raise ValueError("a group that is not there")
-    if not all(type(getattr(encoder, key, "")) is str for key in ("frame_library_", "target_name_")):
-        raise ValueError("another value in the place of a name")
     names = getattr(encoder, "feature_names_in_", None)
     if encoder.n_features_in_ != n_columns or not (names is None or tuple(names) == layout.names):
         raise ValueError("other columns than the layout has")
