@@ -115,10 +115,11 @@ def test_whole_numbers_that_are_taken_for_classes_are_reported_with_the_option(s
 
 def test_text_that_describes_no_levels_is_noted(sufrep, table, tmp_path):
     means = f"encode {table} --group zipcode --method means --target price --out {tmp_path}/out.csv"
-    assert "note: 'note' describe no levels, because they are not numeric; --param" in sufrep(means).err
+    expected = "note: columns that are not numeric do not describe the levels: 'note'.\nHint: --param"
+    assert expected in sufrep(means).err
     one_hot = means.replace("means", "one_hot")
     for command in (f"{means} --drop note", f"{means} --covariates sqft", f"{one_hot}"):
-        assert "describe no levels" not in sufrep(f"{command} --force").err
+        assert "do not describe" not in sufrep(f"{command} --force").err
 
 
 def test_the_sufficient_encoder_is_the_default_and_reports_its_choice(sufrep, table, tmp_path):
@@ -258,7 +259,7 @@ def test_warnings_of_encoders_are_messages(sufrep, table, tmp_path, monkeypatch)
     ("options", "message"),
     [
         ("--group zipcode --method means", "nothing would be written"),
-        ("--group zipcode --method means --out o.csv", "means averages all numeric columns, the target too"),
+        ("--group zipcode --method means --out o.csv", "means describes levels by all numeric columns"),
         ("--group zipcode --target price --no-target --out o.csv", "it cannot be combined with --target"),
         ("--group zipcode --no-target --out o.csv", "sufficient learns from the target; name its column."),
         ("--group zipcode --out o.csv", "sufficient learns from the target; name its column"),

@@ -179,8 +179,8 @@ def encode(
         raise _target_needed(method)
     if method in DESCRIBING_METHODS and target is None and not (no_target or covariates):
         raise usage_error(
-            f"{method} averages all numeric columns, the target too if it is among them; name its column, "
-            "name the --covariates, or use --no-target if there is none.",
+            f"{method} describes levels by all numeric columns, also by the target if it is among them; name "
+            "its column, name the --covariates, or use --no-target if there is none.",
             "--target",
         )
     from sufrep._files import table_files, write_table
@@ -336,8 +336,9 @@ def report_covariates(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRo
     ]
     if text and not roles.covariates and encoder._needs.covariates != "unused":
         message(
-            f"note: {listed(text)} describe no levels, because they are not numeric; --param "
-            "categorical_covariates=share uses text of few levels, and ToNumbers in Python text and dates."
+            f"note: columns that are not numeric do not describe the levels: {listed(text)}.\n"
+            "Hint: --param categorical_covariates=share uses text of few levels; in Python, ToNumbers turns "
+            "text and dates into numbers."
         )
 
 
