@@ -27,7 +27,7 @@ _ODD_TABLES = [
 ]
 _ENCODERS = "means.sufrep low_rank.sufrep one_hot.sufrep fisher.sufrep mixed_model.sufrep".split()
 _ODD_ENCODERS = ["", *"cut.sufrep text.sufrep table.csv folder nowhere.sufrep /dev/null old.html".split()]
-_NEW = "new.csv new.tsv new.parquet new.feather - /dev/stdout".split()
+_NEW = "new.csv new.tsv new.csv.gz new.parquet new.feather - /dev/stdout".split()
 _ODD_OUTPUTS = [
     *"""
     old.csv old.html old.sufrep notes.csv table.csv means.sufrep link.csv dangling.csv circle.csv folder
@@ -37,7 +37,12 @@ _ODD_OUTPUTS = [
     *("\x1b[31m.csv", _LONG, ""),
 ]
 _COLUMNS = "place place size rooms garden day price".split()
-_ODD_COLUMNS = ["", "place ", "\x1b[31mred", *"nothing Place 😀 c1 place_mean_size --out = a,b".split()]
+_ODD_COLUMNS = [
+    "",
+    "place ",
+    "\x1b[31mred",
+    *"nothing Place 😀 c1 place_mean_size --out = a,b place+size place,size".split(),
+]
 _METHODS = """
 means low_rank one_hot sparse_low_rank permutation multi_permutation helmert deviation fisher random_intercept
 """.split()
@@ -123,6 +128,7 @@ def _encode(rng: np.random.Generator) -> list[str]:
             "--unseen": lambda: [_pick(rng, ["prior", "error"], ["", "x"])],
             "--missing": lambda: [_pick(rng, ["level", "prior", "error"], ["", "x"])],
             "--min-frequency": lambda: [_pick(rng, ["2", "0.2", "100"], _NUMBERS)],
+            "--no-target": list,
         },
     )
 

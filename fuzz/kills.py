@@ -28,7 +28,7 @@ from fuzz.worker import environment
 from sufrep import MeansEncoder
 from sufrep._paper.store import Store
 
-_ENCODE = "encode rows.csv --group place --method means".split()
+_ENCODE = "encode rows.csv --group place --method means --no-target".split()
 _APPLY = "apply means.sufrep rows.csv --out".split()
 _COMPARE = """
 compare small.csv --target price --group place --methods means drop --models linear --folds 3 --jobs 1

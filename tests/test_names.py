@@ -14,8 +14,10 @@ from sufrep._names import (
     COMPARED_METHODS,
     COMPARISON_MODELS,
     DATASET_NAMES,
+    DESCRIBING_METHODS,
     ENCODERS,
     ESTIMANDS,
+    EVERYDAY_SCORERS,
     GROUP_STATISTICS,
     METHOD_TEXTS,
     SCORERS,
@@ -50,6 +52,18 @@ def test_the_documentation_explains_the_methods_in_the_same_words():
     assert "\n".join(listed) in text
 
 
+def test_the_methods_that_could_average_a_target_are_those_with_covariates_and_without_a_target():
+    found = {method: make_encoder(method)._needs for method in METHODS}
+    assert (
+        tuple(
+            method
+            for method, needs in found.items()
+            if needs.covariates != "unused" and not needs.uses_target
+        )
+        == DESCRIBING_METHODS
+    )
+
+
 def test_models_and_data_sets_have_these_names():
     assert tuple(MODELS) == COMPARISON_MODELS
     assert tuple(DATASETS) == DATASET_NAMES
@@ -57,6 +71,11 @@ def test_models_and_data_sets_have_these_names():
 
 def test_the_command_knows_every_scorer_of_the_installed_scikit_learn():
     assert set(get_scorer_names()) <= set(SCORERS)
+
+
+def test_everyday_names_are_those_of_scorers_and_of_no_other_scorer():
+    assert set(EVERYDAY_SCORERS.values()) <= set(get_scorer_names())
+    assert not set(EVERYDAY_SCORERS) & set(SCORERS)
 
 
 def test_effects_have_these_estimands_and_statistics():

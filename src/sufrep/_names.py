@@ -40,6 +40,10 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 # Those that cannot be fitted without a target; others may use one if a parameter says so.
 TARGET_METHODS = ("fisher", "random_intercept", "mixed_model", "local_effect", "target_mean", "sufficient")
 
+# Those that describe levels by covariates and need no target: by default all numeric columns are covariates,
+# also a target that nobody named.
+DESCRIBING_METHODS = ("means", "low_rank", "sparse_low_rank", "mnl", "latent_state")
+
 # What a comparison has next to them: leaving the column out, and scikit-learn's encoder.
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
 COMPARED_METHODS = (*ENCODERS, TARGET_ENCODER, DROP)
@@ -99,6 +103,14 @@ DATASET_NAMES = (
     "wages",
 )
 
+# Everyday names of some scorers of scikit-learn; others, such as accuracy, have theirs already.
+EVERYDAY_SCORERS = {
+    "rmse": "neg_root_mean_squared_error",
+    "mae": "neg_mean_absolute_error",
+    "mse": "neg_mean_squared_error",
+    "auc": "roc_auc",
+    "log_loss": "neg_log_loss",
+}
 # The scorers of scikit-learn, for the command line; in Python, those of the installed version count.
 SCORERS = (
     "accuracy",

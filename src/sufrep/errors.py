@@ -148,14 +148,28 @@ class MissingPandasError(SufrepError, ImportError):
 class UnknownColumnError(SufrepError, ValueError):
     """A parameter names a column that the table does not have."""
 
-    def __init__(self, parameter: str, column: object, names: Sequence[str]) -> None:
-        near = get_close_matches(str(column), names, n=3)
+    def __init__(
+        self, parameter: str, column: object, names: Sequence[str], expected: Sequence[object] = ()
+    ) -> None:
+        near = get_close_matches(str(column), [name for name in names if name not in expected], n=3)
         hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"the columns are {listed(names)}."
         if isinstance(column, list):
             hint = f"write columns to be crossed as a tuple, as in [{tuple(column)!r}]."
         if isinstance(column, int):
             hint = f"positions run from 0 to {len(names) - 1}; {hint}"
+        if parameter == "y" and not near:
+            hint += " In a Pipeline, every step gets the same y: pass the values of the target there."
         super().__init__(f"{parameter} names the column {column!r}, which X does not have.\nHint: {hint}")
+
+
+class UnnamedColumnsError(SufrepError, ValueError):
+    """The target is given by name, but the columns of X have no names."""
+
+    def __init__(self, target: str, X: object) -> None:
+        super().__init__(
+            f"y is the text {target!r}, which names a column of X, but X is a {_kind_in_words(X)} whose "
+            "columns have no names.\nHint: pass a frame that holds the target, or pass its values as y."
+        )
 
 
 class EmptyGroupError(SufrepError, ValueError):
@@ -224,23 +238,56 @@ class LazyFrameError(SufrepError, TypeError):
     """X is a query that has not been executed, not a table in memory."""
 
     def __init__(self, X: object) -> None:
-        kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
+        kind = _kind_in_words(X)
+        first = "call .pl() or .df()" if "duckdb" in kind.lower() else "collect it first"
         super().__init__(
             f"X is a {kind}, which holds no rows yet; expected a frame in memory or an array.\n"
-            "Hint: collect it first, or pass it in chunks to partial_fit."
+            f"Hint: {first}, or pass it in chunks to partial_fit."
         )
 
 
-class NoCovariateError(SufrepError, ValueError):
-    """The table has no numeric column to represent the levels by."""
+class OtherTableError(SufrepError, TypeError):
+    """X holds columns, but is neither a frame nor an array: a dict, a Series, a stream of Arrow data."""
 
-    def __init__(self, n_features: int, groups: Sequence[str]) -> None:
+    def __init__(self, X: object, what: str, hint: str) -> None:
+        super().__init__(
+            f"X is a {_kind_in_words(X)}, {what}; expected a frame (pandas, polars, pyarrow) or an array "
+            f"with two dimensions.\nHint: {hint}"
+        )
+
+
+def _kind_in_words(X: object) -> str:
+    """The library and the name of a type, such as "polars Series"; built-in types have no library."""
+    library = type(X).__module__.partition(".")[0].lstrip("_")
+    return type(X).__name__ if library == "builtins" else f"{library} {type(X).__name__}"
+
+
+class NoCovariateError(SufrepError, ValueError):
+    """The table has no numeric column to represent the levels by.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns of X.
+    groups : sequence of str
+    others : sequence of str
+        Names of the columns that are part of no group. There are none inside a ColumnTransformer that hands
+        over the group alone.
+    """
+
+    def __init__(self, n_features: int, groups: Sequence[str], others: Sequence[str]) -> None:
+        add = "pass the whole frame and name the group, as in group='zipcode'"
+        if others:
+            add = (
+                "add numeric columns, turn text and dates into numbers (ToNumbers before the encoder, or "
+                "categorical_covariates='share')"
+            )
         super().__init__(
             f"Found X with {n_features} feature(s), none of which is a numeric covariate other than the "
             f"group column(s) {', '.join(map(repr, groups))}; at least one is needed, because levels are "
             "represented by their covariates.\n"
-            "Hint: add numeric columns, use categorical_covariates='share' to include text columns, or "
-            "choose an encoder that needs none (ContrastEncoder, PermutationEncoder, FisherEncoder)."
+            f"Hint: {add}, or choose an encoder that needs none (ContrastEncoder, PermutationEncoder, "
+            "FisherEncoder)."
         )
 
 
@@ -250,8 +297,8 @@ class NotNumericError(SufrepError, ValueError):
     def __init__(self, column: str, dtype: str) -> None:
         super().__init__(
             f"Column {column!r} holds {dtype}, but it is to be a covariate, and covariates are numeric.\n"
-            "Hint: leave it out, convert it, or use categorical_covariates='share', which includes text "
-            "columns of at most 30 levels."
+            "Hint: leave it out, convert it (ToNumbers does that for text and dates), or use "
+            "categorical_covariates='share', which includes text columns of at most 30 levels."
         )
 
 
@@ -314,7 +361,7 @@ class SparseOutputError(SufrepError, ValueError):
         super().__init__(
             "sparse_output=True needs numeric columns other than the groups; not numeric: "
             f"{', '.join(names)}.\n"
-            "Hint: use remainder='drop', or drop these columns first."
+            "Hint: use remainder='drop', or turn these columns into numbers first, with ToNumbers."
         )
 
 
@@ -516,8 +563,13 @@ class TableContentError(SufrepError, ValueError):
 class TableColumnError(SufrepError, ValueError):
     """The table of a file or database does not have a named column."""
 
-    def __init__(self, where: str, missing: Sequence[str], names: Sequence[str]) -> None:
-        meant = [f"{near!r} for {name!r}" for name, near in _closest(missing, names).items()]
+    def __init__(
+        self, where: str, missing: Sequence[str], names: Sequence[str], expected: Sequence[str] = ()
+    ) -> None:
+        # The command line looks for groups that are crossed among them.
+        self.missing, self.names = missing, names
+        others = [name for name in names if name not in expected]
+        meant = [f"{near!r} for {name!r}" for name, near in _closest(missing, others).items()]
         hint = f"did you mean {', '.join(meant)}?" if meant else f"the columns are {listed(names)}."
         if len(names) == 1 and any(name in re.split(r"\W+", names[0]) for name in missing):
             hint = "fields must be separated by commas, semicolons, tabs or pipes."
@@ -692,6 +744,14 @@ class IdColumnWarning(UserWarning):
 
 class UnseenLevelsWarning(UserWarning):
     """No row has a level that ``fit`` saw; the types of the two columns may differ."""
+
+
+class IntegerClassesWarning(UserWarning):
+    """A target of few distinct whole numbers is treated as classes, because nobody said what it is."""
+
+
+class UninformativeGroupWarning(UserWarning):
+    """`SufficientEncoder` drops a group, because no encoding of it helps to predict the target."""
 
 
 # Modules that are skipped to find the line that a warning points at.

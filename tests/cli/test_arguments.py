@@ -187,15 +187,15 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "command",
     [
-        "encode d.csv --group g --method means --save d.csv",
-        "encode d.csv --group g --method means --save symbolic.csv",
-        "encode d.csv --group g --method means --save hard.csv",
-        "encode symbolic.csv --group g --method means --out hard.csv",
-        "encode d.csv --group g --method means --out ./d.csv --force",
-        "encode sqlite:x.db#t --group g --method means --save x.db",
-        "encode sqlite:x.db#t --group g --method means --save x.db-wal",
-        "encode sqlite:x.db#t --group g --method means --save x.db-journal",
-        "encode duckdb:x.db#t --group g --method means --save x.db.wal",
+        "encode d.csv --group g --method means --no-target --save d.csv",
+        "encode d.csv --group g --method means --no-target --save symbolic.csv",
+        "encode d.csv --group g --method means --no-target --save hard.csv",
+        "encode symbolic.csv --group g --method means --no-target --out hard.csv",
+        "encode d.csv --group g --method means --no-target --out ./d.csv --force",
+        "encode sqlite:x.db#t --group g --method means --no-target --save x.db",
+        "encode sqlite:x.db#t --group g --method means --no-target --save x.db-wal",
+        "encode sqlite:x.db#t --group g --method means --no-target --save x.db-journal",
+        "encode duckdb:x.db#t --group g --method means --no-target --save x.db.wal",
         "apply e.sufrep d.csv --out e.sufrep",
         "apply e.sufrep d.csv --out d.csv",
         "compare d.csv --group g --target y --html d.csv",
@@ -214,15 +214,15 @@ def test_an_input_is_never_an_output(sufrep, folder, command):
 def test_two_outputs_are_never_one_file(sufrep, folder, other):
     (folder / "sub").mkdir()
     (folder / "link.csv").symlink_to("out.csv")
-    result = sufrep(f"encode d.csv --group g --method means --out out.csv --save {other}")
+    result = sufrep(f"encode d.csv --group g --method means --no-target --out out.csv --save {other}")
     assert result.code == 2
     assert "is also the file of --out" in result.err
 
 
 QUICK = "--methods drop --models linear --folds 2 --jobs 1"
 COMMANDS = {
-    "encode --save": "encode d.csv --group g --method means --save notes",
-    "encode --out": "encode d.csv --group g --method means --out notes.csv",
+    "encode --save": "encode d.csv --group g --method means --no-target --save notes",
+    "encode --out": "encode d.csv --group g --method means --no-target --out notes.csv",
     "apply": "apply e.sufrep d.csv --out notes.csv",
     "compare --html": f"compare d.csv --group g --target y {QUICK} --html notes",
     "compare --save": f"compare d.csv --group g --target y {QUICK} --save notes",
@@ -249,7 +249,7 @@ def test_force_replaces_a_file_of_any_kind_and_no_force_is_needed_for_the_same_k
 
 
 def test_a_hyphen_prints_the_table_and_nothing_else(folder):
-    command = f"{sys.executable} -m sufrep.cli encode d.csv --group g --method means --out -"
+    command = f"{sys.executable} -m sufrep.cli encode d.csv --group g --method means --no-target --out -"
     result = subprocess.run(command.split(), capture_output=True, text=True, check=True)
     assert result.stdout.startswith("g,x,y,g_mean_x,g_mean_y\na,1.0,")
     assert len(result.stdout.splitlines()) == 5
@@ -258,7 +258,7 @@ def test_a_hyphen_prints_the_table_and_nothing_else(folder):
 
 
 def test_a_device_stays_a_device(sufrep, folder):
-    assert sufrep("encode d.csv --group g --method means --out /dev/null").code == 0
+    assert sufrep("encode d.csv --group g --method means --no-target --out /dev/null").code == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     assert folder.is_dir()
 
@@ -299,15 +299,15 @@ def odd(tmp_path) -> Path:
 def test_names_and_levels_cannot_control_the_terminal(sufrep, odd, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     encoder = f"{tmp_path}/{ODD}.sufrep"
-    tested = QUICK.split()
+    tested, means = QUICK.split(), ["--method", "means", "--no-target"]
     commands = {
-        "encode": ["encode", odd, "--group", ODD, "--method", "means", "--save", encoder],
+        "encode": ["encode", odd, "--group", ODD, *means, "--save", encoder],
         "describe": ["describe", encoder],
         "apply": ["apply", encoder, odd, "--out", f"{tmp_path}/{ODD}.out.csv"],
         "drift": ["drift", encoder, odd],
         "compare": ["compare", odd, "--target", "y", "--group", ODD, *tested],
-        "another kind": ["encode", odd, "--group", ODD, "--method", "means", "--save", f"{encoder}.out.csv"],
-        "no such column": ["encode", odd, "--group", f"{ODD}z", "--method", "means", "--save", encoder],
+        "another kind": ["encode", odd, "--group", ODD, *means, "--save", f"{encoder}.out.csv"],
+        "no such column": ["encode", odd, "--group", f"{ODD}z", *means, "--save", encoder],
         "no such file": ["describe", f"{encoder}z"],
         "wrong usage": ["describe", encoder, ODD],
     }
@@ -326,7 +326,7 @@ def test_names_and_levels_cannot_control_the_terminal(sufrep, odd, tmp_path, mon
 
 def test_json_has_the_same_values_without_control_characters(sufrep, odd, tmp_path):
     encoder = f"{tmp_path}/e.sufrep"
-    sufrep(join(["encode", str(odd), "--group", ODD, "--method", "means", "--save", encoder]))
+    sufrep(join(["encode", str(odd), "--group", ODD, "--method", "means", "--no-target", "--save", encoder]))
     result = sufrep(f"describe --json {encoder}")
     assert not set(result.out) & CONTROLS
     described = json.loads(result.out)

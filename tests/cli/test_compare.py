@@ -118,6 +118,36 @@ def test_a_table_and_a_verdict_are_printed(sufrep, numbers):
     assert "\x1b" not in result.out
 
 
+def test_measures_have_everyday_names(sufrep, numbers):
+    result = sufrep(f"compare {numbers} --target price --group zipcode --scoring rmse {FAST} --json")
+    assert json.loads(result.out)["scoring"] == "root mean squared error"
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ("zipcode rooms", ["zipcode", "rooms"]),
+        ("zipcode+rooms", ("zipcode", "rooms")),
+        ("zipcode zipcode+rooms", ["zipcode", ("zipcode", "rooms")]),
+    ],
+)
+def test_several_groups_follow_each_other_and_crossed_ones_are_joined_by_a_plus(
+    sufrep, numbers, tmp_path, group, expected
+):
+    command = f"compare {numbers} --target price --group {group} {FAST} --json"
+    result = sufrep(f"{command} --html {tmp_path}/report.html --save {tmp_path}/zip.sufrep")
+    assert result.code == 0, result.err
+    rows = open_table(numbers, text=["zipcode", "rooms"]).read()
+    found = compare(rows, "price", group=expected, methods=["means", "drop"], models="linear", cv=2)
+    printed = json.loads(result.out)
+    assert printed["group"] == found.plan.data.group_name
+    assert [item["score"] for item in printed["results"]] == [item.score for item in found.summaries]
+    namespace: dict[str, Any] = {}
+    exec(code_in(tmp_path / "report.html"), namespace)
+    assert namespace["model"].predict(namespace["X"]).shape == (rows.height,)
+    assert load(tmp_path / "zip.sufrep").layout_.group_names(["zipcode", "sqft", "rooms"])
+
+
 def test_a_terminal_has_colours(sufrep, numbers, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -344,6 +374,7 @@ def test_the_demonstration_writes_a_report_whose_code_runs(sufrep, tmp_path, mon
             "--target price --group zipcode --scoring rocauc",
             "'--scoring': 'rocauc' is unknown; did you mean roc_auc",
         ),
+        ("--target price --group zipcode --scoring rmes", "'rmes' is unknown; did you mean rmse"),
         ("--target price --group zipcode --jobs 0", "it cannot be 0; 1 runs one job at a time"),
         ("--target price --group zipcode --html r.html --save r.html", "is also the file of --html"),
         ("--target price --group zipcode --folds 1", "greater than or equal to 2"),

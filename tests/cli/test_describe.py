@@ -181,7 +181,7 @@ def test_a_damaged_file_is_refused(sufrep, tmp_path):
 
 def test_the_decimal_sign_is_described(sufrep, tmp_path):
     (tmp_path / "old.csv").write_text("g;x\na;1,5\nb;2.876\n")
-    sufrep(f"encode {tmp_path}/old.csv --group g --method means --save {tmp_path}/g.sufrep")
+    sufrep(f"encode {tmp_path}/old.csv --group g --method means --no-target --save {tmp_path}/g.sufrep")
     assert "\n  numbers       with decimal commas\n" in sufrep(f"describe {tmp_path}/g.sufrep").out
     described = json.loads(sufrep(f"describe {tmp_path}/g.sufrep --json").out)
     assert described["reading"] == {

@@ -79,6 +79,20 @@ def test_the_verdict_the_ladder_and_the_notes_are_printed(sufrep, table):
     assert not any(line.startswith("by ") for line in lines)
 
 
+def test_a_plus_crosses_groups_as_a_blank_does(sufrep, table):
+    results = [
+        sufrep(
+            f"effect {table} --treatment drug --outcome days --group {group} --treated yes --drop id "
+            "--linear --json"
+        )
+        for group in ("hospital region", "hospital+region")
+    ]
+    assert results[0].code == 0, results[0].err
+    assert results[0].out == results[1].out
+    result = sufrep(f"effect {table} --treatment drug --outcome days --group hospital,region --treated yes")
+    assert "write --group hospital region for several groups" in result.err
+
+
 def test_subgroups_that_were_asked_for_are_printed(sufrep, table):
     result = sufrep(f"effect {table} {FAST} --covariates age --by ward")
     assert result.code == 0, result.err

@@ -62,10 +62,64 @@ def test_the_new_table_is_that_of_the_python_pipeline(sufrep, table, tmp_path):
 
 
 def test_levels_keep_their_leading_zeros_in_the_table_and_in_the_encoder(sufrep, table, tmp_path):
-    command = f"encode {table} --group zipcode --method means --out {tmp_path}/out.csv"
+    command = f"encode {table} --group zipcode --method means --no-target --out {tmp_path}/out.csv"
     assert sufrep(f"{command} --save {tmp_path}/zip.sufrep").code == 0
     assert ",01234," in (tmp_path / "out.csv").read_text()
     assert set(load(tmp_path / "zip.sufrep").representations_["zipcode"].levels) == set(ZIPS)
+
+
+@pytest.mark.parametrize(
+    ("options", "means"),
+    [
+        ("--target price", ["id", "sqft", "rooms"]),
+        ("--no-target", ["id", "sqft", "rooms", "price"]),
+        ("--covariates sqft", ["sqft"]),
+    ],
+)
+def test_no_target_is_averaged_unless_the_user_says_so(sufrep, table, tmp_path, options, means):
+    command = f"encode {table} --group zipcode --method means {options} --out {tmp_path}/out.csv"
+    assert sufrep(command).code == 0
+    new = pl.read_csv(tmp_path / "out.csv").columns[6:]
+    assert new == [f"zipcode_mean_{name}" for name in means]
+
+
+@pytest.mark.parametrize(
+    "form", ["0.9 * pl.col('price')", "(pl.col('price') + 1000).log()", "-pl.col('price')"]
+)
+def test_a_covariate_that_is_nearly_the_target_is_reported(sufrep, tmp_path, form):
+    houses().with_columns(other=eval(form)).write_csv(tmp_path / "houses.csv")
+    options = f"--group zipcode --method means --target price --out {tmp_path}/out.csv"
+    result = sufrep(f"encode {tmp_path}/houses.csv {options}")
+    assert result.code == 0
+    assert "warning: the covariate 'other' is nearly the target 'price': the correlation of" in result.err
+    assert result.err.count("nearly the target") == 1
+    assert "nearly" not in sufrep(f"encode {tmp_path}/houses.csv {options} --drop other --force").err
+
+
+def test_a_text_target_and_a_few_rows_are_not_compared_with_covariates(sufrep, tmp_path):
+    (tmp_path / "few.csv").write_text("g,x,y,z\na,1,1,u\nb,2,2,v\na,3,3,u\n")
+    for target in ("y", "z"):
+        command = f"encode {tmp_path}/few.csv --group g --method means --target {target} --drop z"
+        command = command.replace("--drop z", "") if target == "z" else command
+        result = sufrep(f"{command} --out {tmp_path}/out.csv")
+        assert (result.code, "nearly" in result.err) == (0, False)
+
+
+def test_whole_numbers_that_are_taken_for_classes_are_reported_with_the_option(sufrep, table, tmp_path):
+    options = f"--group zipcode --method fisher --target rooms --out {tmp_path}/out.csv --force"
+    result = sufrep(f"encode {table} {options}")
+    assert "warning: The target has 5 distinct whole numbers, which are treated as classes." in result.err
+    assert "Hint: --param target_type=continuous treats them as numbers" in result.err
+    assert "whole numbers" not in sufrep(f"encode {table} {options} --param target_type=continuous").err
+
+
+def test_text_that_describes_no_levels_is_noted(sufrep, table, tmp_path):
+    means = f"encode {table} --group zipcode --method means --target price --out {tmp_path}/out.csv"
+    expected = "note: columns that are not numeric do not describe the levels: 'note'.\nHint: --param"
+    assert expected in sufrep(means).err
+    one_hot = means.replace("means", "one_hot")
+    for command in (f"{means} --drop note", f"{means} --covariates sqft", f"{one_hot}"):
+        assert "do not describe" not in sufrep(f"{command} --force").err
 
 
 def test_the_sufficient_encoder_is_the_default_and_reports_its_choice(sufrep, table, tmp_path):
@@ -103,7 +157,7 @@ def test_options_reach_the_encoder(sufrep, table, tmp_path):
 
 
 def test_a_saved_encoder_gives_arrays_in_python_as_others_do(sufrep, table, tmp_path):
-    sufrep(f"encode {table} --group zipcode --method means --save {tmp_path}/zip.sufrep")
+    sufrep(f"encode {table} --group zipcode --method means --no-target --save {tmp_path}/zip.sufrep")
     encoder = load(tmp_path / "zip.sufrep")
     assert type(encoder.transform(open_table(table, text=["zipcode"]).read())).__name__ == "ndarray"
 
@@ -115,7 +169,7 @@ def test_a_saved_encoder_gives_arrays_in_python_as_others_do(sufrep, table, tmp_
 def test_odd_levels_are_levels(sufrep, tmp_path, levels, n_levels):
     path = tmp_path / "odd.csv"
     pl.DataFrame({"g": levels, "x": range(len(levels))}).write_csv(path)
-    result = sufrep(f"encode {path} --group g --method means --out {tmp_path}/out.csv")
+    result = sufrep(f"encode {path} --group g --method means --no-target --out {tmp_path}/out.csv")
     assert result.out.startswith(f"g: {n_levels} level(s) in {len(levels)} row(s)\n"), result.err
     assert open_table(tmp_path / "out.csv", text=["g"]).read()["g"].to_list() == levels
 
@@ -123,14 +177,16 @@ def test_odd_levels_are_levels(sufrep, tmp_path, levels, n_levels):
 def test_a_column_without_any_value_passes_through(sufrep, tmp_path):
     path = tmp_path / "nulls.csv"
     path.write_text("g,x,nothing\na,1,\nb,2,\n")
-    assert sufrep(f"encode {path} --group g --method means --out {tmp_path}/out.parquet").code == 0
+    assert (
+        sufrep(f"encode {path} --group g --method means --no-target --out {tmp_path}/out.parquet").code == 0
+    )
     assert pl.read_parquet(tmp_path / "out.parquet")["nothing"].to_list() == [None, None]
 
 
 def test_notes_about_reading_are_printed(sufrep, tmp_path):
     path = tmp_path / "orte.csv"
     path.write_bytes("ort;preis\nKöln;1,5\nAachen;2,5\nKöln;3,0\n".encode("latin-1"))
-    result = sufrep(f"encode {path} --group ort --method means --out {tmp_path}/out.csv")
+    result = sufrep(f"encode {path} --group ort --method means --no-target --out {tmp_path}/out.csv")
     assert f"sufrep: {path}: read as Windows-1252 (Latin-1), because it is not UTF-8\n" in result.err
     assert f"sufrep: {path}: commas read as decimal signs in 'preis'\n" in result.err
     assert "Köln,1.5,2.25\n" in (tmp_path / "out.csv").read_text(encoding="utf-8")
@@ -144,7 +200,7 @@ def test_notes_and_warnings_come_before_an_error(sufrep, tmp_path, monkeypatch):
     monkeypatch.setattr(MeansEncoder, "_represent", failing)
     path = tmp_path / "orte.csv"
     path.write_text("ort;preis\nAachen;1,5\nBonn;2,5\n")
-    result = sufrep(f"encode {path} --group ort --method means --out {tmp_path}/out.csv")
+    result = sufrep(f"encode {path} --group ort --method means --no-target --out {tmp_path}/out.csv")
     note, warning, error, _ = result.err.splitlines()
     assert note == f"sufrep: {path}: commas read as decimal signs in 'preis'"
     assert warning == "sufrep: warning: levels are few"
@@ -157,14 +213,16 @@ def test_the_table_that_is_read_is_never_replaced(sufrep, table, tmp_path, optio
     link = tmp_path / "link.csv"
     link.symlink_to(table)
     for source, path in ((table, table), (link, table), (table, link), (table, f"{tmp_path}/./houses.csv")):
-        result = sufrep(f"encode {source} --group zipcode --method means {option} {path}")
+        result = sufrep(f"encode {source} --group zipcode --method means --no-target {option} {path}")
         assert result.code == 2
         assert "is an input, which would be replaced" in result.err
     assert table.read_bytes() == before
 
 
 def test_the_database_that_is_read_is_never_replaced(sufrep, tmp_path):
-    result = sufrep(f"encode sqlite:{tmp_path}/a.csv#sales --group g --method means --out {tmp_path}/a.csv")
+    result = sufrep(
+        f"encode sqlite:{tmp_path}/a.csv#sales --group g --method means --no-target --out {tmp_path}/a.csv"
+    )
     assert result.code == 2
     assert "is an input, which would be replaced" in result.err
 
@@ -176,7 +234,9 @@ def test_repeated_columns_count_once(sufrep, table, tmp_path):
 
 def test_other_separators_are_reported(sufrep, tmp_path):
     (tmp_path / "spaces.csv").write_text("zip x\na 1\nb 2\n")
-    result = sufrep(f"encode {tmp_path}/spaces.csv --group zip --method means --out {tmp_path}/out.csv")
+    result = sufrep(
+        f"encode {tmp_path}/spaces.csv --group zip --method means --no-target --out {tmp_path}/out.csv"
+    )
     assert result.code == 1
     assert "Hint: fields must be separated by commas, semicolons, tabs or pipes." in result.err
 
@@ -189,7 +249,7 @@ def test_warnings_of_encoders_are_messages(sufrep, table, tmp_path, monkeypatch)
         return original(self, *rest)
 
     monkeypatch.setattr(MeansEncoder, "_represent", warning)
-    result = sufrep(f"encode {table} --group zipcode --method means --out {tmp_path}/out.csv")
+    result = sufrep(f"encode {table} --group zipcode --method means --no-target --out {tmp_path}/out.csv")
     assert result.code == 0
     assert "sufrep: warning: levels are few\n" in result.err
     assert ".py" not in result.err
@@ -199,6 +259,9 @@ def test_warnings_of_encoders_are_messages(sufrep, table, tmp_path, monkeypatch)
     ("options", "message"),
     [
         ("--group zipcode --method means", "nothing would be written"),
+        ("--group zipcode --method means --out o.csv", "means describes levels by all numeric columns"),
+        ("--group zipcode --target price --no-target --out o.csv", "it cannot be combined with --target"),
+        ("--group zipcode --no-target --out o.csv", "sufficient learns from the target; name its column."),
         ("--group zipcode --out o.csv", "sufficient learns from the target; name its column"),
         ("--group zipcode --target zipcode --out o.csv", "'zipcode' is also in --group"),
         ("--group zipcode --drop zipcode --out o.csv --method means", "'zipcode' is also in --group"),
@@ -206,25 +269,31 @@ def test_warnings_of_encoders_are_messages(sufrep, table, tmp_path, monkeypatch)
         ("--group zipcode --drop sqft --covariates sqft --out o.csv", "'sqft' is also in --covariates"),
         ("--group zipcode --target price --covariates price --out o.csv", "is also in --covariates"),
         (
-            "--group zipcode --method means --param foo=1 --out o.csv",
+            "--group zipcode --method means --no-target --param foo=1 --out o.csv",
             "means has no parameter 'foo'; it has",
         ),
-        ("--group zipcode --method means --param shrinkge=auto --out o.csv", "did you mean shrinkage?"),
         (
-            "--group zipcode --method means --param shrinkage=5 --out o.csv",
+            "--group zipcode --method means --no-target --param shrinkge=auto --out o.csv",
+            "did you mean shrinkage?",
+        ),
+        (
+            "--group zipcode --method means --no-target --param shrinkage=5 --out o.csv",
             "Invalid value for --param: The 'shrinkage' parameter of MeansEn",
         ),
         ("--group zipcode --method means --param unseen=error --out o.csv", "unseen is set by --unseen"),
         ("--group zipcode --param estimator=x --out o.csv", "estimator cannot be set on the command line"),
         ("--group zipcode --method means --param shrinkage --out o.csv", "not of the form name=value"),
         (
-            "--group zipcode --method means --min-frequency -1 --out o.csv",
+            "--group zipcode --method means --no-target --min-frequency -1 --out o.csv",
             "Invalid value for --min-frequency: The 'min_frequency' parameter of Mean",
         ),
-        ("--group zipcode --method means --out o.csv --save ./o.csv", "'o.csv' is also the file of --out"),
+        (
+            "--group zipcode --method means --no-target --out o.csv --save ./o.csv",
+            "'o.csv' is also the file of --out",
+        ),
         ("--method means --out o.csv", "Missing option '--group'"),
         (
-            "--group zipcode --method means --time id --out o.csv",
+            "--group zipcode --method means --no-target --time id --out o.csv",
             "Invalid value for --time: means with these parameters does not use the target",
         ),
         ("--group zipcode --method one_hot --time id --out o.csv", "does not use the target"),
@@ -248,12 +317,12 @@ def test_a_table_after_an_option_of_several_values_is_reported_with_a_hint(sufre
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--group zipcod", "has no column 'zipcod'.\nHint: did you mean 'zipcode' for 'zipcod'?"),
+        ("--group zipcod --no-target", "has no column 'zipcod'.\nHint: did you mean 'zipcode' for 'zipcod'?"),
         ("--group zipcode --target ''", "has no column ''."),
         ("--group zipcode --target pricee", "did you mean 'price' for 'pricee'?"),
         ("--group zipcode --covariates sqftt", "did you mean 'sqft' for 'sqftt'?"),
-        ("--group zipcode --drop idd", "did you mean 'id' for 'idd'?"),
-        ("--group zipcode --text idd", "did you mean 'id' for 'idd'?"),
+        ("--group zipcode --no-target --drop idd", "did you mean 'id' for 'idd'?"),
+        ("--group zipcode --no-target --text idd", "did you mean 'id' for 'idd'?"),
         ("--group zipcode --covariates note", "Column 'note' holds String, but it is to be a covariate"),
     ],
 )
@@ -280,7 +349,7 @@ def test_errors_name_the_option_that_was_typed(sufrep, table, tmp_path):
 
 @pytest.mark.parametrize("option", ["--out", "--save"])
 def test_files_that_cannot_be_written_are_reported_before_the_table_is_read(sufrep, tmp_path, option):
-    options = f"--group g --method means {option} {tmp_path}/nowhere/out.csv"
+    options = f"--group g --method means --no-target {option} {tmp_path}/nowhere/out.csv"
     result = sufrep(f"encode {tmp_path}/not-there.csv {options}")
     assert result.code == 1
     assert "there is no folder" in result.err
@@ -299,7 +368,7 @@ def test_files_that_cannot_be_written_are_reported_before_the_table_is_read(sufr
 def test_tables_that_cannot_be_read_have_code_1_and_a_hint(sufrep, tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    result = sufrep(f"encode {tmp_path / name} --group a --method means --out {tmp_path}/out.csv")
+    result = sufrep(f"encode {tmp_path / name} --group a --method means --no-target --out {tmp_path}/out.csv")
     assert result.code == 1
     assert message in result.err
     assert "\nHint: " in result.err
@@ -395,7 +464,7 @@ def test_new_levels_get_an_average_if_the_encoder_was_set_to_do_so(sufrep, new, 
     ]
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "feather"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "tsv.gz", "feather"])
 def test_all_formats_hold_the_same(sufrep, encoder, new, tmp_path, ending):
     for out in ("out.parquet", f"out.{ending}"):
         assert sufrep(f"apply {encoder} {new} --out {tmp_path / out}").code == 0
@@ -473,6 +542,52 @@ def test_an_encoder_fitted_on_numbers_in_python_reads_numbers(sufrep, tmp_path):
     result = sufrep(f"apply {tmp_path}/zip.sufrep {tmp_path}/new.csv --out {tmp_path}/out.csv")
     assert result.out.endswith("1 of them with a new level\n")
     assert open_table(tmp_path / "out.csv").read()["zip_mean_x"].to_list() == [1.5, 3.0, 0.0]
+
+
+def crossed_table(folder, names="shop,brand,x"):
+    path = folder / "shops.csv"
+    path.write_text(f"{names}\n01,a,1\n01,b,2\n2,a,3\n01,a,5\n")
+    return path
+
+
+def test_groups_are_crossed_by_a_plus(sufrep, tmp_path):
+    options = f"--method means --no-target --out {tmp_path}/out.csv --save {tmp_path}/shops.sufrep"
+    result = sufrep(f"encode {crossed_table(tmp_path)} --group shop+brand {options}")
+    assert result.code == 0, result.err
+    assert result.out.startswith("shop:brand: 3 level(s) in 4 row(s)\n1 new column(s): shop:brand_mean_x\n")
+    out = open_table(tmp_path / "out.csv", text=["shop"]).read()
+    assert out["shop"].to_list() == ["01", "01", "2", "01"]
+    assert out["shop:brand_mean_x"].to_list() == [3, 2, 3, 3]
+    assert load(tmp_path / "shops.sufrep").group == ("shop", "brand")
+
+
+def test_a_column_with_a_plus_in_its_name_is_a_column(sufrep, tmp_path):
+    path = crossed_table(tmp_path, names="shop+brand,brand,shop")
+    result = sufrep(f"encode {path} --group shop+brand --method means --no-target --out {tmp_path}/out.csv")
+    assert result.out.startswith(
+        "shop+brand: 2 level(s) in 4 row(s)\n1 new column(s): shop+brand_mean_shop\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (
+            "--group shop,brand",
+            2,
+            "'shop,brand' is no column; write --group shop brand for several groups, or --group shop+brand",
+        ),
+        ("--group shop+brnd", 1, "has no column 'brnd'.\nHint: did you mean 'brand' for 'brnd'?"),
+        ("--group shop,brnd", 1, "has no column 'shop,brnd'."),
+        ("--group shop++", 1, "has no column 'shop++'.\nHint: did you mean 'shop'"),
+        ("--group shop+x --covariates x", 2, "'x' is also in --group."),
+    ],
+)
+def test_groups_that_are_not_there_say_how_to_write_several(sufrep, tmp_path, options, code, message):
+    command = f"encode {crossed_table(tmp_path)} {options} --method one_hot --out {tmp_path}/out.csv"
+    result = sufrep(command)
+    assert result.code == code
+    assert message in result.err
 
 
 def test_crossed_groups_are_looked_up_together(sufrep, tmp_path):
@@ -569,7 +684,7 @@ def commas(path, *rows):
 def fitted(sufrep, tmp_path):
     """An encoder of a table with decimal commas and, in one cell, a point between thousands."""
     table = commas(tmp_path / "old.csv", "a;1,5", "b;2.876", "a;2,5", "b;3,5")
-    result = sufrep(f"encode {table} --group g --method means --save {tmp_path}/g.sufrep")
+    result = sufrep(f"encode {table} --group g --method means --no-target --save {tmp_path}/g.sufrep")
     assert result.code == 0, result.err
     return tmp_path / "g.sufrep"
 
@@ -609,7 +724,7 @@ def test_the_same_table_in_another_kind_of_file_is_encoded_alike(sufrep, fitted,
 
 def test_columns_that_were_text_are_text_again(sufrep, tmp_path):
     (tmp_path / "old.csv").write_text("g,code,x\na,x1,1\nb,002,2\n")
-    sufrep(f"encode {tmp_path}/old.csv --group g --method means --save {tmp_path}/g.sufrep")
+    sufrep(f"encode {tmp_path}/old.csv --group g --method means --no-target --save {tmp_path}/g.sufrep")
     (tmp_path / "new.csv").write_text("g,code,x\na,001,1\nb,NA,2\n")
     result = sufrep(f"apply {tmp_path}/g.sufrep {tmp_path}/new.csv --out {tmp_path}/out.parquet")
     assert result.code == 0, result.err
@@ -652,7 +767,9 @@ def test_in_time_training_rows_learn_from_earlier_rows(sufrep, table, tmp_path):
 def test_parents_are_read_as_text_too(sufrep, tmp_path):
     train = pl.DataFrame({"zip": ["01", "02", "03", "04"] * 5, "area": ["001", "002"] * 10, "x": range(20)})
     train.write_csv(tmp_path / "train.csv")
-    options = """--group zip --method means --param shrinkage=auto --param "parent={'zip': 'area'}" """
+    options = (
+        """--group zip --method means --no-target --param shrinkage=auto --param "parent={'zip': 'area'}" """
+    )
     files = f"--out {tmp_path}/out.csv --save {tmp_path}/zip.sufrep"
     assert sufrep(f"encode {tmp_path}/train.csv {options} {files}").code == 0
     assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("01,001,0")

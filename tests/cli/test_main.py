@@ -130,7 +130,7 @@ def test_with_debug_the_traceback_is_printed(sufrep, failing, tmp_path):
 
 
 def test_with_debug_an_error_of_ours_has_its_traceback_too(sufrep, tmp_path):
-    options = f"--group a --method means --out {tmp_path}/out.csv"
+    options = f"--group a --method means --no-target --out {tmp_path}/out.csv"
     result = sufrep(f"--debug encode {tmp_path}/none.csv {options}")
     assert result.code == 1
     assert result.err.startswith("Traceback (most recent call last):\n")
@@ -161,7 +161,7 @@ def test_a_terminal_without_unicode_shows_escapes(tmp_path):
     (tmp_path / "table.csv").write_text("日,x\na,1\nb,2\n", encoding="utf-8")
     command = [sys.executable, "-m", "sufrep.cli", "encode", "table.csv", "--group", "日"]
     result = subprocess.run(
-        [*command, "--method", "means", "--out", "o.csv"],
+        [*command, "--method", "means", "--no-target", "--out", "o.csv"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONIOENCODING": "latin-1"},
         capture_output=True,
@@ -232,7 +232,8 @@ HELP = [
 ]
 WRONG_USAGE = [
     "encode --no-such-option",
-    "encode rows.csv --group g --method means",
+    "encode rows.csv --group g --method means --no-target",
+    "encode rows.csv --group g --method means --out out.csv",
     "compare rows.csv --group g --target g",
     "compare rows.csv --group g --target y --html rows.csv",
     "compare rows.csv --group g --target y --methods men",
@@ -242,7 +243,7 @@ WRONG_USAGE = [
     "effect rows.csv --group g --treatment w --outcome y --covariates w",
     "encode rows.csv --group g --method men --out out.csv",
     "encode rows.csv --group g --method fisher --out out.csv",
-    "encode rows.csv --group g --method means --out out.xlsx",
+    "encode rows.csv --group g --method means --no-target --out out.xlsx",
     "encode rows.csv --group g --method means --save --force",
     "compare rows.csv --group --target y",
     "paper tables --out --force",

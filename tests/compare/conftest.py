@@ -66,7 +66,7 @@ def no_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plain_table(comparison: Comparison) -> Any:
     """The results without times."""
-    return comparison.table().drop(columns=["fit_seconds", "predict_seconds"])
+    return comparison.table(library="pandas").drop(columns=["fit_seconds", "predict_seconds"])
 
 
 @pytest.fixture(scope="session")

@@ -260,6 +260,18 @@ def test_the_table_is_a_frame_of_the_requested_library(found, library):
     assert {"p_plain", "p_corrected", "p_adjusted", "fit_seconds", "n_columns", "failure"} <= set(names)
 
 
+@pytest.mark.parametrize(
+    ("convert", "kind"), [(pl.from_pandas, pl.DataFrame), (pa.Table.from_pandas, pa.Table)]
+)
+def test_the_table_is_by_default_of_the_library_of_the_data(rows, convert, kind):
+    X, y = rows()
+    found = compare(
+        convert(X.assign(price=y)), "price", group="town", methods=["drop"], models="linear", cv=2
+    )
+    assert isinstance(found.table(), kind)
+    assert found.verdict[0].endswith("it predicts price best.")
+
+
 def test_the_results_are_plain_values_for_json(found):
     again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert again["best"] == {"method": found.best.method, "model": "linear"}

@@ -8,6 +8,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -35,6 +36,17 @@ from sufrep.errors import (
 )
 
 # Table and group
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_the_target_may_be_the_name_of_a_column(rows, kind):
+    X, y = rows()
+    named, given = read(FRAMES[kind](X.assign(price=y)), "price"), read(FRAMES[kind](X), y)
+    assert (named.target_name, named.task) == (given.target_name, given.task) == ("price", "regression")
+    np.testing.assert_array_equal(named.y, given.y)
+    assert list(nw.from_native(named.X).columns) == list(X.columns)
+    with pytest.raises(UnknownColumnError, match=r"y names the column 'prize'.*\nHint: did you mean 'price'"):
+        read(FRAMES[kind](X.assign(price=y)), "prize")
 
 
 FRAMES = {

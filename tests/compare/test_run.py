@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import Ridge
-from sklearn.metrics import log_loss, mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import (
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    root_mean_squared_error,
+)
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import TargetEncoder
 
@@ -403,6 +409,29 @@ def test_a_negative_loss_of_scikit_learn_s_is_a_loss_and_can_be_sent_to_workers(
     assert measure(regressor, X, y) == pytest.approx(mean_absolute_error(y, regressor.predict(X)))
 
 
+@pytest.mark.parametrize(
+    ("name", "shown", "measured"),
+    [
+        ("rmse", "root mean squared error", lambda: mean_squared_error(y, regressor.predict(X)) ** 0.5),
+        ("mse", "mean squared error", lambda: mean_squared_error(y, regressor.predict(X))),
+        ("mae", "mean absolute error", lambda: mean_absolute_error(y, regressor.predict(X))),
+    ],
+)
+def test_measures_have_everyday_names(name, shown, measured):
+    scoring = make_scoring(name, "regression")
+    assert (scoring.name, scoring.is_loss) == (shown, True)
+    assert scoring.measure(regressor, X, y) == pytest.approx(measured())
+    check_scorer(name, y, "regression")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("auc", "roc auc"), ("accuracy", "accuracy"), ("log_loss", "log loss")]
+)
+def test_measures_of_classes_have_everyday_names(name, shown):
+    assert make_scoring(name, "binary").name == shown
+    check_scorer(name, np.array([0, 1, 1]), "binary")
+
+
 def test_other_names_are_scores():
     scoring = make_scoring("r2", "regression")
     assert (scoring.name, scoring.is_loss) == ("r2", False)
@@ -421,7 +450,11 @@ def test_a_callable_is_a_score_by_its_name():
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("rocauc", r"\(did you mean 'roc_auc' or"), ("zzzzzz", r"scikit-learn \(accuracy, ")],
+    [
+        ("rocauc", r"\(did you mean 'roc_auc' or"),
+        ("rmes", "did you mean 'rmse'"),
+        ("zzzzzz", r"scorer \(rmse, "),
+    ],
 )
 def test_an_unknown_scorer_raises_with_the_known_ones(name, message):
     with pytest.raises(InvalidParameterError, match=message):

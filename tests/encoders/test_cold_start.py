@@ -137,6 +137,20 @@ def test_every_library_gives_the_same(library):
     )
 
 
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_the_target_may_be_the_name_of_a_column(library):
+    X, y = shops(n=100)
+    columns = X.to_dict("list")
+    whole, without = library({"sales": y, **columns}), library(columns)
+    named, given = (ColdStartEstimator(MeansEncoder("shop"), Ridge()) for _ in range(2))
+    named.fit(whole, "sales")
+    expected = given.fit(without, y).predict(without)
+    assert named.feature_names_in_.tolist() == list(X.columns)
+    np.testing.assert_array_equal(named.predict(whole), expected)
+    np.testing.assert_array_equal(named.predict(without), expected)
+    assert named.score(whole, "sales") == given.score(without, y)
+
+
 def test_columns_that_only_frames_can_hold_reach_the_learner():
     X, y = shops()
     X["view"] = pd.Categorical(["sea", "city"] * 200)

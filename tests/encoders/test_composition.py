@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -273,8 +275,34 @@ def test_encoders_without_covariates_work_in_a_table_vectorizer_of_skrub(method,
 
 def test_a_table_vectorizer_of_skrub_is_refused_where_covariates_are_needed(shops):
     vectorizer = TableVectorizer(cardinality_threshold=15, high_cardinality=MeansEncoder())
-    with pytest.raises(errors.NoCovariateError, match="Hint: add numeric columns"):
+    with pytest.raises(errors.NoCovariateError, match="Hint: pass the whole frame and name the group"):
         vectorizer.fit(shops)
+
+
+@pytest.mark.parametrize("method", ["means", "low_rank", "sparse_low_rank", "mnl", "latent_state"])
+def test_one_column_in_a_column_transformer_is_refused_where_covariates_are_needed(method, shops):
+    columns = ColumnTransformer([("shop", make_encoder(method, "shop"), ["shop"])], remainder="passthrough")
+    with pytest.raises(errors.NoCovariateError, match="Hint: pass the whole frame and name the group"):
+        columns.fit(shops)
+
+
+def test_the_recipes_of_the_guide_run():
+    guide = (Path(sufrep.__file__).parents[2] / "docs" / "pipelines.md").read_text()
+    names: dict[str, Any] = {}
+    columns = []
+    for recipe in re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL):
+        exec(recipe, names)
+        if "model" in names:
+            model = names.pop("model")
+            assert np.isfinite(model.predict(names["X"])).all()
+            columns.append(set(model[:-1].get_feature_names_out()))
+    assert len(columns) == 3
+    for made in columns:
+        assert {"zipcode_mean_sqft", "zipcode_mean_floors"} <= {
+            name.removeprefix("zipcode__") for name in made
+        }
+    encoder, houses, X = names["encoder"], names["houses"], names["X"]
+    np.testing.assert_array_equal(encoder.transform(houses), encoder.transform(X))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -52,8 +52,18 @@ def test_a_table_has_level_weight_and_vector(library):
     }
 
 
-def test_a_table_is_a_pandas_frame_by_default():
-    assert isinstance(MeansEncoder("shop").fit(shops(["a"])).table(), pd.DataFrame)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_table_is_by_default_of_the_library_that_was_fitted(library):
+    rows = {"shop": ["a", "a", "b", "b"], "x": [1.0, 2.0, 5.0, 6.0]}
+    make = pa.table if library == "pyarrow" else LIBRARIES[library]
+    encoder = MeansEncoder("shop").fit(make(rows))
+    assert isinstance(encoder.table(), LIBRARIES[library])
+    assert isinstance(encoder.drift(make(rows)).table(), LIBRARIES[library])
+
+
+def test_a_table_of_a_fit_to_an_array_is_a_pandas_frame_by_default():
+    encoder = MeansEncoder("shop").fit(pl.DataFrame({"shop": ["a"], "x": [1.0]}))
+    assert isinstance(encoder.set_params(group=0).fit([["a", 1.0]]).table(), pd.DataFrame)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -132,6 +132,7 @@ def test_an_array_of_numbers_without_a_group_does_not_warn():
     [
         ("stor", "group names the column 'stor', which X does not have.\nHint: did you mean 'store'"),
         ("zipcode", "Hint: the columns are 'store', 'brand', 'sold', 'price', 'day', 'open'"),
+        (["store2", "store"], "group names the column 'store2'.*\nHint: the columns are"),
         (["store", "brnd"], "group names the column 'brnd'.*\nHint: did you mean 'brand'"),
         (("store", "brnd"), "group names the column 'brnd'"),
         (6, "group names the column 6, which X does not have.\nHint: positions run from 0 to 5"),
@@ -205,6 +206,7 @@ def test_no_part_of_all_groups_is_a_covariate(group, named, groups):
 @pytest.mark.parametrize(
     ("covariates", "message"),
     [
+        (["price2", "price"], "covariates names the column 'price2'.*\nHint: the columns are"),
         (["pric"], "covariates names the column 'pric', which X does not have.\nHint: did you mean 'price'"),
         ([9], "covariates names the column 9, which X does not have.\nHint: positions run from 0 to 5"),
     ],

@@ -12,8 +12,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
 
-from sufrep import MeansEncoder, Representation, make_encoder
+from sufrep import MeansEncoder, Representation, ToNumbers, load, make_encoder
 from sufrep._frames import FrameTable
 from sufrep.encoders import METHODS, UnseenLevelsWarning
 from sufrep.encoders._inputs import check_length, check_weights, find_levels, read_factor
@@ -29,8 +30,11 @@ from sufrep.errors import (
     NoCovariateError,
     NoLevelError,
     NoRowsError,
+    OtherTableError,
     SampleWeightError,
     TargetError,
+    UnknownColumnError,
+    UnnamedColumnsError,
     UnseenLevelError,
 )
 
@@ -324,12 +328,13 @@ def test_an_array_without_rows_is_refused(method):
 @pytest.mark.parametrize("method", ["means", "low_rank", "sparse_low_rank", "mnl"])
 def test_a_group_without_a_numeric_covariate_is_refused(library, method):
     with pytest.raises(
-        NoCovariateError, match=r"X with 1 feature\(s\), none of which.*'zipcode'.*\nHint: add"
+        NoCovariateError,
+        match=r"X with 1 feature\(s\), none of which.*'zipcode'.*\nHint: pass the whole frame",
     ):
         make_encoder(method, "zipcode").fit(make(library, sqft=None, floors=None))
     text = make(library, sqft=["u", "v", "u", "v"], floors=None)
     with pytest.raises(
-        NoCovariateError, match=r"X with 2 feature\(s\), none of which is a numeric covariate"
+        NoCovariateError, match=r"X with 2 feature\(s\), none of which is a numeric.*\nHint: add.*ToNumbers"
     ):
         make_encoder(method, "zipcode").fit(text)
 
@@ -483,7 +488,48 @@ def test_a_sparse_matrix_is_refused():
         MeansEncoder(0).fit(sparse.csr_array(np.eye(3)))
 
 
-@pytest.mark.parametrize("X", [np.arange(3.0), FRAMES["pandas"]["sqft"], None, 3.0], ids=str)
+def duckdb_relation():
+    duckdb = pytest.importorskip("duckdb")
+    return duckdb.connect().sql("SELECT * FROM (VALUES ('a', 1.0), ('b', 2.0)) AS houses(zipcode, sqft)")
+
+
+COLUMN = r"a single column; expected a frame .*\nHint: pass the whole frame, and name the group in it"
+OTHER_TABLES = {
+    "dict": (
+        lambda: HOUSES,
+        r"X is a dict, columns by name; .*\nHint: make it a frame, as in pandas.DataFrame",
+    ),
+    "pandas Series": (lambda: FRAMES["pandas"]["sqft"], f"X is a pandas Series, {COLUMN}"),
+    "polars Series": (lambda: FRAMES["polars"]["sqft"], f"X is a polars Series, {COLUMN}"),
+    "pyarrow column": (lambda: FRAMES["pyarrow"]["sqft"], f"X is a pyarrow ChunkedArray, {COLUMN}"),
+    "DuckDB's .arrow()": (
+        lambda: duckdb_relation().arrow(),
+        r"RecordBatchReader, a stream of Arrow data; .*\nHint: read it into a table.*: pyarrow.table\(X\)",
+    ),
+    "record batch": (lambda: FRAMES["pyarrow"].to_batches()[0], r"RecordBatch, a stream .*\n.*pyarrow.table"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_TABLES)
+def test_columns_in_another_form_than_a_frame_are_refused_with_what_to_do(kind):
+    make_other, message = OTHER_TABLES[kind]
+    with pytest.raises(OtherTableError, match=message):
+        MeansEncoder("zipcode").fit(make_other())
+
+
+def test_what_the_hints_propose_works():
+    batches = duckdb_relation().arrow()
+    assert MeansEncoder("zipcode").fit(pa.table(batches)).representations_["zipcode"].n_levels == 2
+    assert MeansEncoder("zipcode").fit(duckdb_relation().pl()).representations_["zipcode"].n_levels == 2
+    assert MeansEncoder("zipcode").fit(pl.DataFrame(HOUSES)).representations_["zipcode"].n_levels == 3
+
+
+def test_a_duckdb_relation_holds_no_rows_yet():
+    with pytest.raises(LazyFrameError, match=r"DuckDBPyRelation, which holds no rows.*\nHint: call .pl\(\)"):
+        MeansEncoder("zipcode").fit(duckdb_relation())
+
+
+@pytest.mark.parametrize("X", [np.arange(3.0), None, 3.0], ids=str)
 def test_what_is_no_table_is_refused(X):
     with pytest.raises(ValueError, match=r"Expected (2D array|a 2-dimensional container)"):
         MeansEncoder(0).fit(X)
@@ -531,3 +577,78 @@ def test_weights_that_cannot_be_added_up_and_squared_are_refused():
     weights = [1e307, 1.0, 2.0, 1e307]
     with pytest.raises(SampleWeightError, match=r"as large as 1e\+307"):
         MeansEncoder("zipcode", shrinkage="auto").fit(make("polars"), sample_weight=weights)
+
+
+# The target as the name of a column.
+
+
+@every_library
+def test_the_target_may_be_the_name_of_a_column(library):
+    whole, without = make(library, price=PRICE.tolist()), FRAMES[library]
+    named = MeansEncoder("zipcode", use_target=True).fit(whole, "price")
+    given = MeansEncoder("zipcode", use_target=True).fit(without, PRICE)
+    assert named.feature_names_in_.tolist() == ["zipcode", "sqft", "floors"]
+    assert named.get_feature_names_out().tolist() == given.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(named.transform(whole), given.transform(without))
+    np.testing.assert_array_equal(named.transform(without), given.transform(without))
+    np.testing.assert_array_equal(named.fit_transform(whole, "price"), given.fit_transform(without, PRICE))
+
+
+@every_library
+def test_a_named_target_is_no_covariate_of_an_encoder_that_does_not_use_it(library):
+    encoder = MeansEncoder("zipcode").fit(make(library, price=PRICE.tolist()), "price")
+    assert encoder.get_feature_names_out().tolist() == [
+        "sqft",
+        "floors",
+        "zipcode_mean_sqft",
+        "zipcode_mean_floors",
+    ]
+
+
+@every_library
+def test_an_unknown_target_gets_near_names_as_a_hint(library):
+    with pytest.raises(UnknownColumnError, match=r"y names the column 'prize'.*\nHint: did you mean 'price'"):
+        MeansEncoder("zipcode").fit(make(library, price=PRICE.tolist()), "prize")
+
+
+@pytest.mark.parametrize("X", [FRAMES["pandas"].to_numpy(), FRAMES["pandas"].set_axis(range(3), axis=1)])
+def test_columns_without_names_cannot_hold_a_named_target(X):
+    with pytest.raises(UnnamedColumnsError, match=r"y is the text 'price'.*\nHint: pass a frame"):
+        MeansEncoder(0).fit(X, "price")
+
+
+def test_a_fit_with_values_forgets_the_name_of_an_earlier_target():
+    whole = make("polars", price=PRICE.tolist())
+    encoder = MeansEncoder("zipcode").fit(whole, "price").fit(FRAMES["polars"], PRICE)
+    with pytest.raises(ColumnsMismatchError, match="unseen at fit time"):
+        encoder.transform(whole)
+
+
+@every_library
+def test_chunks_and_new_levels_name_their_target_too(library):
+    whole = make(library, price=PRICE.tolist())
+    by_chunks = MeansEncoder("zipcode", use_target=True, target_type="continuous")
+    by_chunks.partial_fit(whole, "price").partial_fit(whole, "price")
+    assert by_chunks.moments_["zipcode"].weight.sum() == 8
+    later = make(library, zipcode=["new"] * 4, price=PRICE.tolist())
+    learnt = by_chunks.learn_levels(later, "price")
+    given = by_chunks.learn_levels(make(library, zipcode=["new"] * 4), PRICE)
+    np.testing.assert_array_equal(learnt.transform(later), given.transform(later))
+    assert by_chunks.drift(whole).share_changed == 0
+
+
+def test_in_a_pipeline_the_second_step_no_longer_finds_a_named_target():
+    steps = make_pipeline(ToNumbers(keep="zipcode"), MeansEncoder("zipcode"))
+    with pytest.raises(
+        UnknownColumnError, match="In a Pipeline, every step gets the same y: pass the values"
+    ):
+        steps.fit(make("pandas", price=PRICE.tolist()), "price")
+
+
+def test_a_saved_encoder_ignores_the_column_of_its_target(tmp_path):
+    whole = make("polars", price=PRICE.tolist())
+    encoder = MeansEncoder("zipcode").fit(whole, "price")
+    encoder.save(tmp_path / "zip.sufrep")
+    loaded = load(tmp_path / "zip.sufrep")
+    np.testing.assert_array_equal(loaded.transform(whole), encoder.transform(FRAMES["polars"]))
+    assert isinstance(loaded.table(), pl.DataFrame)

@@ -233,6 +233,15 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
     np.testing.assert_array_equal(model.predict(X), before)
 
 
+def test_the_target_may_be_the_name_of_a_column(fitted):
+    model, X, y = fitted
+    whole = pl.DataFrame({"sales": y, **X.to_dict("list")})
+    named = regressor().fit(whole, "sales")
+    assert named.feature_names_in_.tolist() == list(X.columns)
+    np.testing.assert_array_equal(named.predict(whole), model.predict(X))
+    assert named.score(whole, "sales") == model.score(X, y)
+
+
 def test_it_is_scored_like_any_regressor():
     X, y = drawn(300)
     assert cross_val_score(regressor(), X, y, cv=3).mean() > 0.4

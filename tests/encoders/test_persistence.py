@@ -640,6 +640,14 @@ def test_steps_that_make_no_sense_are_refused(entry, value, saved):
         sufrep.load(saved)
 
 
+@pytest.mark.parametrize("name", ["frame_library_", "target_name_"])
+@pytest.mark.parametrize("value", [[], 3, ["text"]], ids=repr)
+def test_names_that_are_no_text_are_refused(name, value, saved):
+    change_manifest(saved, lambda manifest: set_entry(name, value)(manifest["steps"][0]["fitted"]))
+    with pytest.raises(EncoderFileError, match="another value in the place of a name"):
+        sufrep.load(saved)
+
+
 # The description
 
 

@@ -196,6 +196,22 @@ def test_every_method_encodes_the_same_in_every_library(method):
     np.testing.assert_allclose(found.astype(float), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_takes_the_name_of_the_target(method, library):
+    rng = np.random.default_rng(0)
+    columns = {"shop": ["a", "b", None, "c"] * 5, "sales": rng.normal(size=20), "x": rng.normal(size=20)}
+    whole, without = library(columns), library({name: columns[name] for name in ("shop", "x")})
+    named, given = (make_encoder(method, "shop", **SMALL.get(method, {})) for _ in range(2))
+    np.testing.assert_array_equal(
+        named.fit_transform(whole, "sales"), given.fit_transform(without, columns["sales"])
+    )
+    assert named.feature_names_in_.tolist() == ["shop", "x"]
+    assert "sales" not in named.get_feature_names_out()
+    for new in (whole, without):
+        np.testing.assert_array_equal(named.transform(new), given.transform(without))
+
+
 # The output of these depends on the covariates of the row too; see test_level_models.py.
 @pytest.mark.parametrize(
     "method", [method for method in DISTINCT if method not in ("mixed_model", "local_effect")]

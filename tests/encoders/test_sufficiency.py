@@ -204,6 +204,16 @@ def test_the_verdict_is_printed():
 # What goes in.
 
 
+def test_the_target_may_be_the_name_of_a_column():
+    sample = simulate("global_linear", n=200, n_latent=2, levels_per_latent=3)
+    X = pd.DataFrame(sample.columns())
+    given = sufficiency_check(MeansEncoder("group"), X, sample.y, estimator=Ridge())
+    assert (
+        sufficiency_check(MeansEncoder("group"), X.assign(sales=sample.y), "sales", estimator=Ridge())
+        == given
+    )
+
+
 def test_the_encoder_is_left_as_it_was():
     X, y = small()
     fresh = MeansEncoder("shop").set_output(transform="pandas")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -545,6 +546,15 @@ def test_the_level_table_has_the_vectors_of_all_components_under_distinct_names(
     assert len(encoder.plot().to_dict()["data"]["values"]) == 6
 
 
+def test_a_column_that_is_encoded_and_a_table_without_a_group_give_no_warning_of_dropping():
+    X, y = shops()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.UninformativeGroupWarning)
+        quick().fit(X, y)
+        with pytest.warns(errors.NoGroupWarning, match="X has none"):
+            quick(None).fit(X[["a", "b"]], y)
+
+
 def test_a_dropped_column_still_has_a_table_of_levels():
     encoder = quick(families=()).fit(*shops())
     assert encoder.table(library="pandas").columns.tolist() == ["shop", "weight"]
@@ -608,9 +618,16 @@ def test_one_to_three_rows_are_enough(n):
     assert np.isfinite(found.astype(float)).all()
 
 
-def test_a_single_level_is_dropped():
+def test_a_single_level_is_dropped_with_a_warning():
     X, y = shops()
-    encoder = SufficientEncoder("shop").fit(X.assign(shop="one"), y)
+    with pytest.warns(
+        errors.UninformativeGroupWarning, match=r"No column is made of 'shop'. .*\nHint"
+    ) as all_:
+        encoder = SufficientEncoder("shop").fit(X.assign(shop="one"), y)
+    assert [str(item.message).splitlines()[0] for item in all_] == [
+        f"No column is made of 'shop'. {encoder.report_['summary']}"
+    ]
+    assert all_[0].filename == __file__
     assert encoder.chosen_ == ()
     assert encoder.representations_["shop"].weight.tolist() == [120]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
+from sufrep import FisherEncoder, MeansEncoder, make_encoder
 from sufrep.encoders._target import MOST_CLASSES, check_classes, read_target, split_rows
-from sufrep.errors import InvalidParameterError, SplitError, TargetError
+from sufrep.errors import IntegerClassesWarning, InvalidParameterError, SplitError, TargetError
 
 
 @pytest.mark.parametrize(
@@ -219,3 +221,44 @@ def test_folds_that_learn_from_the_rows_they_are_tested_on_are_refused():
     everything = np.arange(4)
     with pytest.raises(SplitError, match="Hint: use a partition"):
         split_rows([(everything, [0, 1]), (everything, [2, 3])], 4, np.arange(4.0), 0)
+
+
+# Whole numbers that are taken for classes.
+
+
+@pytest.mark.parametrize("y", [[1, 2, 3, 1], [1.0, 2.0, 3.0, 1.0], pl.Series([1, 2, 3, 1])])
+@pytest.mark.parametrize("method", ["means", "fisher", "mixed_model"])
+def test_whole_numbers_that_are_taken_for_classes_are_reported(method, y):
+    X = pd.DataFrame({"g": ["a", "b", "a", "b"], "x": [1.0, 2.0, 4.0, 3.0]})
+    encoder = make_encoder(method, "g", **({"use_target": True} if method == "means" else {}))
+    with pytest.warns(
+        IntegerClassesWarning, match=r"3 distinct whole numbers.*\nHint: target_type='conti"
+    ) as all_:
+        encoder.fit(X, y)
+    assert len(all_) == 1
+    assert all_[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("y", "target_type"),
+    [
+        ([1, 2, 3, 1], "multiclass"),
+        ([1, 2, 3, 1], "continuous"),
+        ([0, 1, 1, 0], "auto"),
+        (["1", "2", "3", "1"], "auto"),
+        ([1.5, 2, 3, 1], "auto"),
+    ],
+)
+def test_targets_that_leave_no_doubt_are_not_reported(y, target_type):
+    X = pd.DataFrame({"g": ["a", "b", "a", "b"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FisherEncoder("g", target_type=target_type).fit(X, y)
+        MeansEncoder("g").fit(X.assign(x=[1.0, 2, 3, 4]), y)
+
+
+def test_only_the_first_chunk_reports_whole_numbers():
+    X = pd.DataFrame({"g": ["a", "b", "a", "b"]})
+    with pytest.warns(IntegerClassesWarning, match="3 distinct") as all_:
+        FisherEncoder("g").partial_fit(X, [1, 2, 3, 1]).partial_fit(X, [1, 2, 3, 1])
+    assert len(all_) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,8 @@ OURS: dict[str, list[Callable[[Path], object]]] = {
     ],
     ".csv": [lambda path: write_table(FRAME, path.with_suffix(".csv"))],
     ".tsv": [lambda path: write_table(FRAME, path.with_suffix(".tsv"))],
+    ".csv.gz": [lambda path: write_table(FRAME, path)],
+    ".tsv.gz": [lambda path: write_table(FRAME, path)],
     ".parquet": [lambda path: write_table(FRAME, path.with_suffix(".parquet"))],
     ".feather": [lambda path: write_table(FRAME, path.with_suffix(".feather"))],
     ".png": [lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n...")],
@@ -45,6 +48,8 @@ STRANGE: list[bytes] = [
     b"#!/usr/bin/env python\nprint(1, 2)\n",
     b"a;b\n1;2\n",
     b"\x00\x01\x02",
+    gzip.compress(b"Dear diary, today\nI wrote a program, a test, and a page.\n"),
+    b"\x1f\x8b half a compressed file",
     b"\xff\xfe,\n1,2\n",
     b"<html>my page</html>",
     b"PK\x03\x04 half an archive",

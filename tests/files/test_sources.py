@@ -166,9 +166,16 @@ def test_a_column_that_is_not_there_suggests_one_that_is(written, option):
         open_table(written("zipcode,x\n1,2\n"), **{option: ["zipcod"]})
 
 
+def test_a_column_that_is_expected_anyway_is_not_suggested(written):
+    with pytest.raises(TableColumnError, match=r"no column 'sqft_lot'.\nHint: the columns are 'sqft_living'"):
+        open_table(written("sqft_living,x\n1,2\n"), needed=["sqft_lot", "sqft_living"])
+    with pytest.raises(TableColumnError, match=r"no column 'zipcod'.\nHint: did you mean 'zip_code' for"):
+        open_table(written("zipcode,zip_code\n1,2\n"), text=["zipcod"], needed=["zipcode"])
+
+
 def test_a_required_column_unlike_any_other_lists_the_columns(written):
     with pytest.raises(TableColumnError, match=r"no column 'hospital'.\nHint: the columns are 'a', 'b'."):
-        open_table(written("a,b\n1,2\n")).require(["a", "hospital"])
+        open_table(written("a,b\n1,2\n"), needed=["a", "hospital"])
 
 
 def test_a_missing_file_suggests_its_neighbour(written):

@@ -15,7 +15,7 @@ from sufrep._atomic import check_path
 from sufrep._files import TableWriter, open_table, write_table
 from sufrep.errors import FileEndingError, NotWritableError
 
-ENDINGS = ["csv", "tsv", "parquet", "feather"]
+ENDINGS = ["csv", "tsv", "csv.gz", "tsv.gz", "parquet", "feather"]
 BATCH = pl.DataFrame({"level": ["01", None], "x": [1.5, None]})
 
 
@@ -39,7 +39,17 @@ def test_the_old_file_stays_until_the_new_one_is_complete(tmp_path, ending):
     assert path.read_bytes() != b"old"
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_compressed_table_is_one_stream_that_does_not_depend_on_time_and_place(tmp_path):
+    for name in ("one.csv.gz", "other.csv.gz"):
+        with TableWriter(tmp_path / name) as writer:
+            writer.write(BATCH)
+            writer.write(BATCH)
+    contents = [(tmp_path / name).read_bytes() for name in ("one.csv.gz", "other.csv.gz")]
+    assert contents[0] == contents[1]
+    assert pl.read_csv(contents[0]).height == 4
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 @pytest.mark.parametrize("stop", [ValueError("a slip"), KeyboardInterrupt("Ctrl-C")])
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, ending, stop):
     path = tmp_path / f"out.{ending}"
@@ -112,8 +122,11 @@ def test_a_full_disk_is_reported(tmp_path, monkeypatch):
 
 
 def test_an_ending_that_cannot_be_written_is_refused(tmp_path):
-    with pytest.raises(FileEndingError, match=r"out.xlsx' is none of .csv, .tsv, .parquet"):
-        write_table(BATCH, tmp_path / "out.xlsx")
+    for name in ("out.xlsx", "out.gz", "out.parquet.gz"):
+        with pytest.raises(
+            FileEndingError, match=rf"{name}' is none of .csv, .tsv, .csv.gz, .tsv.gz, .parquet"
+        ):
+            write_table(BATCH, tmp_path / name)
 
 
 def test_places_are_checked_without_writing(tmp_path):

@@ -12,9 +12,23 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
-from sufrep._frames import FrameTable, Lookup, frame_from_columns, is_frame, refuse_lazy
-from sufrep.errors import ColumnNameError, LazyFrameError, MissingDependencyError, MissingLibraryError
+from sufrep._frames import (
+    FrameTable,
+    Lookup,
+    frame_from_columns,
+    is_frame,
+    library_of,
+    refuse_other_tables,
+)
+from sufrep.errors import (
+    ColumnNameError,
+    LazyFrameError,
+    MissingDependencyError,
+    MissingLibraryError,
+    OtherTableError,
+)
 
 FLOATS = [1.5, None, -2.0]
 WHOLE = [1, None, -2]
@@ -166,11 +180,28 @@ def test_frames_in_memory_are_frames_and_nothing_else_is():
     assert not any(is_frame(other) for other in others)
 
 
-def test_a_lazy_frame_is_refused_and_other_things_are_not():
+def test_columns_in_another_form_are_refused_and_what_may_be_an_array_is_not():
     with pytest.raises(LazyFrameError, match="LazyFrame"):
-        refuse_lazy(pl.LazyFrame({"x": [1]}))
-    for other in (np.eye(2), [[1]], pl.DataFrame({"x": [1]}), None):
-        refuse_lazy(other)
+        refuse_other_tables(pl.LazyFrame({"x": [1]}))
+    for other in ({"x": [1]}, pd.Series([1]), pa.table({"x": [1]}).to_reader()):
+        with pytest.raises(OtherTableError, match=f"{type(other).__name__}, .*expected a frame"):
+            refuse_other_tables(other)
+    for other in (np.eye(2), [[1]], sparse.dok_matrix(np.eye(2)), None):
+        refuse_other_tables(other)
+
+
+def test_a_column_is_taken_out_of_a_frame():
+    for make in (pd.DataFrame, pl.DataFrame, pa.table):
+        column, rest = FrameTable.from_native(make({"x": [1, 2], "y": [3, 4], "z": ["a", "b"]})).take_out(1)
+        assert np.asarray(column).tolist() == [3, 4]
+        assert (rest.names, rest.kind(0), rest.kind(1)) == (("x", "z"), "numeric", "text")
+
+
+def test_the_preferred_library_comes_first_if_none_is_named():
+    assert isinstance(frame_from_columns({"x": [1]}, None, preferred="polars"), pl.DataFrame)
+    assert isinstance(frame_from_columns({"x": [1]}, None, preferred="modin"), pd.DataFrame)
+    assert isinstance(frame_from_columns({"x": [1]}, "pyarrow", preferred="polars"), pa.Table)
+    assert [library_of(X) for X in (pl.DataFrame(), pa.table({}), [[1]])] == ["polars", "pyarrow", None]
 
 
 NEW = Lookup(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1]), ("u", "v"))

@@ -33,7 +33,7 @@ from sufrep._compare._run import (
 )
 from sufrep._compare._running import Deadline, Listener, Watcher, run_comparison
 from sufrep._compare._suspicions import suspicions
-from sufrep._frames import frame_from_columns
+from sufrep._frames import frame_from_columns, library_of
 from sufrep._grid import check_n_jobs
 from sufrep._models import make_models
 from sufrep._names import COMPARED_METHODS, MAX_SEED
@@ -138,13 +138,14 @@ class Comparison:
         Parameters
         ----------
         library : {"pandas", "polars", "pyarrow"}, optional
-            Library of the frame; by default pandas if it is installed, else polars, else pyarrow.
+            Library of the frame; by default that of X. If X is an array, pandas if it is installed, else
+            polars, else pyarrow.
         """
         rows = [asdict(item) for item in self.summaries]
         columns = {part.name: [row[part.name] for row in rows] for part in fields(Summary)}
         for name in ("failure", "no_test"):
             columns[name] = [text or "" for text in columns[name]]
-        return frame_from_columns(columns, library)
+        return frame_from_columns(columns, library, preferred=library_of(self.plan.data.X))
 
     def plot(self, chart: str = "ranking") -> Any:
         """Draw a chart of the report, as an Altair chart that fills the width of its page.
@@ -310,7 +311,8 @@ def compare(
     X : frame or array, shape (n, n_features)
         The column to encode, next to others. Text columns with few levels and dates become numbers
         (`ToNumbers`).
-    y : array-like, shape (n,)
+    y : array-like, shape (n,), or str
+        The target, or the name of its column in the frame X.
     group : str, int, tuple, or list of these
         The column to encode; None takes the only text column.
     methods : str or sequence of str, default="usual"
@@ -335,8 +337,9 @@ def compare(
     task : {"auto", "regression", "binary", "multiclass"}, default="auto"
         "auto" treats text, booleans, two distinct values and up to 20 distinct integers as classes.
     scoring : str, callable or None
-        Name of a scorer of scikit-learn, or a function of (estimator, X, y) where larger is better. None is
-        the root mean squared error, or the log loss for classes.
+        "rmse", "mae", "mse", "auc", "accuracy", "log_loss", another scorer of scikit-learn by its name, or a
+        function of (estimator, X, y) where larger is better. None is the root mean squared error, or the log
+        loss for classes.
     n_jobs : int or None
         Number of parallel jobs; −1 is one for each core.
     max_rows : int or None, default=100_000

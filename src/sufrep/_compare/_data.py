@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import column_or_1d
 
-from sufrep._frames import is_frame, with_missing_level
+from sufrep._frames import FrameTable, is_frame, with_missing_level
 from sufrep._sklearn import take_rows
 from sufrep._splits import ALWAYS_TRAINING, level_folds, ordered_folds, spread_folds
 from sufrep.encoders import ToNumbers
-from sufrep.encoders._inputs import check_length, read_factor, read_table, resolve_layout
+from sufrep.encoders._inputs import read_factor, read_table_and_target, resolve_layout
 from sufrep.encoders._judging import whole_levels
-from sufrep.encoders._target import MOST_CLASSES, kind_of
+from sufrep.encoders._target import MOST_CLASSES, kind_of, n_integer_classes
 from sufrep.encoders._times import as_date, check_varied, read_times, time_position
 from sufrep.errors import IdColumnWarning, InvalidParameterError, OneLevelError, TargetError, check_name, warn
 from sufrep.representation import is_null, level_label
@@ -165,13 +165,14 @@ def read_data(
     if task not in ("auto", *TASKS):
         raise InvalidParameterError("task", task, f"'auto' or one of {', '.join(TASKS)}")
     to_numbers = ToNumbers()
-    table = read_table(to_numbers, X, reset=True)
-    check_length(y, table.n_rows)
+    table, values = read_table_and_target(to_numbers, X, y)
+    target_name = str(getattr(values, "name", None) or "y")
+    if isinstance(y, str) and isinstance(table, FrameTable):
+        target_name, X = y, table.frame.to_native()
     layout = _layout(table, group)
     group_position, factor = _largest_group(table, layout)
     group_name = layout.group_names(table.names)[group_position]
-    values, task = read_target_values(y, task)
-    target_name = str(getattr(y, "name", None) or "y")
+    values, task = read_target_values(values, task)
     _refuse_target_in_table(table, target_name, values)
     # pandas columns may be named by numbers; these go by position, as the columns of arrays do.
     named = hasattr(to_numbers, "feature_names_in_")
@@ -337,13 +338,13 @@ def read_target_values(y: Any, task: str) -> tuple[Array, str]:
 
 def target_notes(values: Array, task: str) -> list[str]:
     """Note integers that are treated as classes."""
-    if task == "multiclass" and values.dtype.kind in "iuf" and kind_of(values) == "multiclass":
-        n_classes = len(np.unique(values))
-        return [
-            f"The target has {n_classes} distinct integers, which are treated as classes; "
-            "task='regression' treats them as numbers."
-        ]
-    return []
+    n_classes = n_integer_classes(values, TASKS[task])
+    if not n_classes:
+        return []
+    return [
+        f"The target has {n_classes} distinct integers, which are treated as classes; "
+        "task='regression' treats them as numbers."
+    ]
 
 
 def _target_array(y: Any) -> Array:

@@ -26,6 +26,7 @@ from sufrep._models import LabelledClassifier, log_losses
 from sufrep._names import (
     COMPARED_METHODS,
     DROP,
+    EVERYDAY_SCORERS,
     METHOD_LISTS,
     ONE_HOT,
     QUICK_METHODS,
@@ -486,12 +487,13 @@ class Scoring:
 
 
 def check_scoring(scoring: str | Callable[..., float] | None) -> None:
-    """Raise unless `scoring` is None, a callable, or the name of a scorer of scikit-learn."""
-    if scoring is None or callable(scoring) or scoring in get_scorer_names():
+    """Raise unless `scoring` is None, a callable, an everyday name, or that of a scorer of scikit-learn."""
+    names = list(dict.fromkeys([*EVERYDAY_SCORERS, *get_scorer_names()]))
+    if scoring is None or callable(scoring) or scoring in names:
         return
-    close = get_close_matches(str(scoring), get_scorer_names(), n=3)
-    known = f"did you mean {' or '.join(map(repr, close))}?" if close else ", ".join(get_scorer_names())
-    expected = f"None, a callable of (estimator, X, y), or the name of a scorer of scikit-learn ({known})"
+    close = get_close_matches(str(scoring), names, n=3)
+    known = f"did you mean {' or '.join(map(repr, close))}?" if close else ", ".join(names)
+    expected = f"None, a callable of (estimator, X, y), or the name of a scorer ({known})"
     raise InvalidParameterError("scoring", scoring, expected)
 
 
@@ -511,6 +513,7 @@ def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scori
         return Scoring("log loss", _log_loss, is_loss=True, also=also, contributions=_row_log_losses)
     if callable(scoring):
         return Scoring(getattr(scoring, "__name__", "score"), scoring, is_loss=False)
+    scoring = EVERYDAY_SCORERS.get(scoring, scoring)
     scorer = get_scorer(scoring)
     if scoring.startswith("neg_"):
         name = scoring.removeprefix("neg_").replace("_", " ")
@@ -535,7 +538,7 @@ def check_scorer(name: str, y: Array, task: str) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            get_scorer(name)(model.fit(columns, y), columns, y)
+            get_scorer(EVERYDAY_SCORERS.get(name, name))(model.fit(columns, y), columns, y)
     except Exception as error:
         # An AttributeError only says that a regression has no probabilities.
         reason = "" if isinstance(error, AttributeError) else f": {str(error).rstrip('.')}"

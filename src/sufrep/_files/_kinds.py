@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import zlib
 from typing import TYPE_CHECKING
 
 from sufrep._atomic import explained, find_destination
@@ -69,6 +70,18 @@ def _separated(separator: str) -> Callable[[Path, bytes], bool]:
     return recognise
 
 
+def _compressed(separator: str) -> Callable[[Path, bytes], bool]:
+    def recognise(path: Path, head: bytes) -> bool:
+        """Whether a gzip file begins like a table."""
+        try:
+            start = zlib.decompressobj(wbits=31).decompress(head, _HEAD)
+        except zlib.error:
+            return False
+        return _separated(separator)(path, start)
+
+    return recognise
+
+
 def _text(head: bytes) -> str | None:
     """The text, or None for other contents; a character at the end of the head may be cut off."""
     text = head.decode("utf-8-sig", errors="replace")
@@ -94,6 +107,8 @@ KINDS = {
     "text table": "a table of results as text",
     ".csv": "a table separated by commas",
     ".tsv": "a table separated by tabs",
+    ".csv.gz": "a compressed table separated by commas",
+    ".tsv.gz": "a compressed table separated by tabs",
     ".parquet": "a Parquet file",
     ".feather": "an Arrow file",
     ".png": "a PNG picture",
@@ -106,6 +121,8 @@ _RECOGNISERS: dict[str, Callable[[Path, bytes], bool]] = {
     "text table": _is_text_table,
     ".csv": _separated(","),
     ".tsv": _separated("\t"),
+    ".csv.gz": _compressed(","),
+    ".tsv.gz": _compressed("\t"),
     ".parquet": _starts_with(b"PAR1"),
     ".feather": _starts_with(b"ARROW1"),
     ".png": _starts_with(b"\x89PNG"),

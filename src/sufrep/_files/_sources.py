@@ -111,16 +111,13 @@ class TableSource:
             for batch in self._rows.collect_batches(chunk_size=size, maintain_order=True, engine="streaming"):
                 yield from batch.iter_slices(size)
 
-    def require(self, columns: Sequence[str]) -> None:
-        """Raise if one of the columns is missing."""
-        _require(self.where, columns, self.names)
-
 
 def open_table(
     source: str | Path,
     *,
     text: Sequence[str] = (),
     drop: Sequence[str] = (),
+    needed: Sequence[str] = (),
     reading: TableReading | None = None,
 ) -> TableSource:
     """Find a table, its columns and their types.
@@ -135,6 +132,8 @@ def open_table(
         formats become their digits: 98178 and 98178.0 are "98178".
     drop : sequence of str
         Columns that are left out, as if they did not exist.
+    needed : sequence of str
+        Further columns that the table must have.
     reading : TableReading, optional
         How another table was read. This one is read in the same way; if that is impossible, a
         `ReadingMismatchError` shows both readings. Columns that are in only one of them do not matter.
@@ -147,7 +146,7 @@ def open_table(
     scan = _scan(where, text, drop, reading)
     with _reading(where):
         schema = scan.rows.collect_schema()
-    _require(where, (*text, *drop), schema.names())
+    _require(where, (*text, *drop, *needed), schema.names())
     if reading is not None:
         reading.check_types(where, {name: dtype for name, dtype in schema.items() if name not in scan.empty})
         text += tuple(name for name in reading.texts() if name in schema and name not in (*text, *drop))
@@ -217,7 +216,7 @@ def _code(scan: Scan, text: Mapping[str, pl.DataType], drop: Sequence[str]) -> s
 def _require(where: str, columns: Sequence[str], names: Sequence[str]) -> None:
     missing = [name for name in dict.fromkeys(columns) if name not in names]
     if missing:
-        raise TableColumnError(where, missing, names)
+        raise TableColumnError(where, missing, names, columns)
 
 
 def _scan(where: str, text: Sequence[str], drop: Sequence[str], reading: TableReading | None) -> Scan:

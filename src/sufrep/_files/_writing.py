@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,9 +17,11 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".feather", ".arrow", ".ipc")
+# The level of the program gzip; Python's is the slowest.
+_GZIP_LEVEL = 6
 WRITTEN = (*_SEPARATORS, *_PARQUET, *_ARROW)
 
 
@@ -25,6 +29,8 @@ def written_ending(path: str | Path) -> str:
     """The ending that determines the format of a new table; a stream without one gets CSV."""
     path = Path(path)
     ending = path.suffix.lower()
+    if ending == ".gz":
+        ending = "".join(path.suffixes[-2:]).lower()
     if ending in WRITTEN:
         return ending
     if find_destination(path).file is None:
@@ -47,7 +53,7 @@ class TableWriter:
     Parameters
     ----------
     path : str or Path
-        Its ending is .csv, .tsv, .parquet, .pq, .feather, .arrow or .ipc.
+        Its ending is .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .pq, .feather, .arrow or .ipc.
 
     Examples
     --------
@@ -97,6 +103,8 @@ class TableWriter:
         """Make one file of the batches."""
         import polars as pl
 
+        if self._ending.endswith(".gz") and self._whole.exists():
+            self._compress()
         if not self._parts:
             return
         rows = pl.scan_ipc(self._parts, glob=False)
@@ -104,6 +112,17 @@ class TableWriter:
             rows.sink_parquet(self._whole, engine="streaming")
         else:
             rows.sink_ipc(self._whole, engine="streaming")
+
+    def _compress(self) -> None:
+        """Replace the unfinished file by a compressed one; the same rows always give the same bytes."""
+        compressed = self._whole.with_name("compressed")
+        with (
+            self._whole.open("rb") as source,
+            compressed.open("wb") as file,
+            gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) as target,
+        ):
+            shutil.copyfileobj(source, target)
+        compressed.replace(self._whole)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -23,6 +24,7 @@ from sufrep.errors import (
     MissingDependencyError,
     MissingLibraryError,
     NotNumericError,
+    OtherTableError,
     SparseOutputError,
     UnknownLibraryError,
 )
@@ -30,7 +32,7 @@ from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels, is_null, sort_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sufrep._arrays import Array, Codes, Columns, Floats, Mask
 
@@ -45,10 +47,25 @@ def is_frame(X: Any) -> bool:
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
-def refuse_lazy(X: Any) -> None:
-    """Raise an error if X is a lazy frame of any library."""
-    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+def library_of(X: Any) -> str | None:
+    """Name of the library of a frame; None for anything else."""
+    return str(nw.from_native(X, eager_only=True).implementation) if is_frame(X) else None
+
+
+def refuse_other_tables(X: Any) -> None:
+    """Raise an error that names the remedy if X, which is no frame, holds columns in another form."""
+    wrapped = nw.from_native(X, pass_through=True, allow_series=True)
+    if isinstance(wrapped, nw.LazyFrame):
         raise LazyFrameError(X)
+    if isinstance(wrapped, nw.Series):
+        raise OtherTableError(X, "a single column", "pass the whole frame, and name the group in it.")
+    if isinstance(X, Mapping) and not sparse.issparse(X):  # scipy's dok_matrix is a dict
+        raise OtherTableError(
+            X, "columns by name", "make it a frame, as in pandas.DataFrame(X) or polars.DataFrame(X)."
+        )
+    if hasattr(X, "__arrow_c_stream__"):
+        # DuckDB's .arrow() returns such a stream, which can be read only once.
+        raise OtherTableError(X, "a stream of Arrow data", "read it into a table first: pyarrow.table(X).")
 
 
 class EagerTable(ABC):
@@ -140,6 +157,17 @@ class FrameTable(EagerTable):
             for j, dtype in enumerate(frame.schema.values())
         )
         return cls(frame, names, dtypes, has_names)
+
+    def take_out(self, position: int) -> tuple[Any, Self]:
+        """A column as its library has it, and the table without it."""
+        others = [other for other in range(len(self.names)) if other != position]
+        rest = type(self)(
+            self.frame[:, others],
+            tuple(self.names[other] for other in others),
+            tuple(self.dtypes[other] for other in others),
+            self.has_names,
+        )
+        return self.frame[:, position].to_native(), rest
 
     @property
     def n_rows(self) -> int:
@@ -330,7 +358,11 @@ _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 def frame_from_columns(
-    columns: Mapping[str, Any], library: str | None, nan_is_null: Sequence[str] = ()
+    columns: Mapping[str, Any],
+    library: str | None,
+    nan_is_null: Sequence[str] = (),
+    *,
+    preferred: str | None = None,
 ) -> Any:
     """Build a native frame.
 
@@ -338,13 +370,16 @@ def frame_from_columns(
     ----------
     columns : mapping of str to sequence
     library : {"pandas", "polars", "pyarrow"} or None
-        None takes the first of them that is installed.
+        None takes the first of them that is installed, after the preferred one.
     nan_is_null : sequence of str
         Columns of floats whose NaN becomes null, where the library distinguishes the two.
+    preferred : str or None
+        The library that the user's own table is of; others than these three count for nothing.
     """
     if library not in (None, *_LIBRARIES):
         raise UnknownLibraryError(str(library), _LIBRARIES)
-    libraries: Sequence[Any] = _LIBRARIES if library is None else (library,)
+    by_default = sorted(_LIBRARIES, key=lambda name: name != preferred)
+    libraries: Sequence[Any] = by_default if library is None else (library,)
     for name in libraries:
         try:
             frame = nw.from_dict(dict(columns), backend=name)

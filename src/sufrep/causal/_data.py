@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._frames import ArrayTable, FrameTable, is_frame, refuse_lazy
-from sufrep.encoders._inputs import MOST_SHARES, position_of, read_factor
+from sufrep._frames import ArrayTable, FrameTable, is_frame, refuse_other_tables
+from sufrep.encoders._inputs import MOST_SHARES, position_of, positions_of, read_factor
 from sufrep.errors import EffectDataError
 from sufrep.representation import is_null, level_label
 
@@ -112,14 +112,14 @@ def read_effect_data(
 ) -> EffectData:
     """Read and check the table; ``treatment``, ``outcome`` and the like are columns of it, or arrays."""
     table = _wrap(X)
-    taken = {position_of(table.names, column, "group") for column in _columns_of(group)}
-    groups = read_factor(table, sorted(taken) if len(taken) == 1 else _positions(table, group), "level")
+    positions = positions_of(table.names, group if isinstance(group, tuple) else (group,), "group")
+    groups = read_factor(table, positions, "level")
     roles = {"treatment": treatment, "outcome": outcome, "cluster": cluster}
     roles |= {"propensity": propensity, "sample_weight": sample_weight}
     places = {
         role: position_of(table.names, given, role) for role, given in roles.items() if _is_column(given)
     }
-    taken |= set(places.values())
+    taken = {*positions, *places.values()}
     values = {role: _values(table, roles[role], places.get(role), role) for role in ("treatment", "outcome")}
     if places.get("treatment", -1) == places.get("outcome", -2):
         raise EffectDataError(
@@ -184,21 +184,13 @@ def overlapping_groups(data: EffectData) -> tuple[EffectData, tuple[str, ...]]:
 def _wrap(X: Any) -> Table:
     if is_frame(X):
         return FrameTable.from_native(X)
-    refuse_lazy(X)
+    refuse_other_tables(X)
     array = np.asarray(X)
     if array.ndim != 2:
         raise EffectDataError(
             f"X has {array.ndim} dimension(s).", "pass a frame, or an array with two dimensions."
         )
     return ArrayTable(array, tuple(f"x{j}" for j in range(array.shape[1])))
-
-
-def _columns_of(group: Group) -> tuple[Column, ...]:
-    return group if isinstance(group, tuple) else (group,)
-
-
-def _positions(table: Table, group: Group) -> list[int]:
-    return [position_of(table.names, column, "group") for column in _columns_of(group)]
 
 
 def _is_column(given: Any) -> bool:
@@ -272,7 +264,7 @@ def _covariates(
     """Numbers as they are, text of few levels as an indicator for each level but the first."""
     chosen = [position for position in range(len(table.names)) if position not in taken]
     if covariates is not None:
-        chosen = list(dict.fromkeys(position_of(table.names, column, "covariates") for column in covariates))
+        chosen = positions_of(table.names, covariates, "covariates")
         for position in taken.intersection(chosen):
             raise EffectDataError(
                 f"Column {table.names[position]!r} is a covariate, but also group, treatment, outcome or the "

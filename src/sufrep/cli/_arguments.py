@@ -7,7 +7,7 @@ import os
 import re
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -88,9 +88,18 @@ def output_option(name: str, description: str, **settings: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRoles:
-    """The columns that the options name, each once."""
+    """The columns that the options name, each once.
 
-    group: tuple[str, ...]
+    Attributes
+    ----------
+    groups : tuple of tuple of str
+        The columns of each group; several if they are crossed.
+    target : str or None
+    covariates, drop : tuple of str
+    time : str or None
+    """
+
+    groups: tuple[tuple[str, ...], ...]
     target: str | None
     covariates: tuple[str, ...]
     drop: tuple[str, ...]
@@ -106,9 +115,29 @@ class ColumnRoles:
         time: str | None = None,
     ) -> Self:
         """The roles, without repeated names; raise if a column has two roles."""
-        roles = cls(_unique(group), target, _unique(covariates), _unique(drop), time)
+        groups = tuple((name,) for name in _unique(group))
+        roles = cls(groups, target, _unique(covariates), _unique(drop), time)
         roles._check()
         return roles
+
+    def open(self, table: str, text: Sequence[str]) -> tuple[TableSource, Self]:
+        """Open a table that has these columns, and find out which groups are crossed."""
+        typed = [name for (name,) in self.groups]
+        others = [name for name in self.used() if name not in typed]
+        source, groups = open_groups(table, typed, text=text, drop=self.drop, needed=others)
+        roles = replace(self, groups=groups)
+        roles._check()
+        return source, roles
+
+    @property
+    def group(self) -> Any:
+        """The groups as encoders take them: names, and tuples of names that are crossed."""
+        found = [columns[0] if len(columns) == 1 else columns for columns in self.groups]
+        return found[0] if len(found) == 1 else found
+
+    def group_columns(self) -> tuple[str, ...]:
+        """All columns that groups are made of."""
+        return _unique([column for columns in self.groups for column in columns])
 
     def used(self) -> list[str]:
         """Every column that is named and not dropped."""
@@ -116,15 +145,16 @@ class ColumnRoles:
 
     def features(self) -> list[str]:
         """Every column that is named, and neither dropped nor the target."""
-        return list(_unique([*self.group, *self.covariates, *([] if self.time is None else [self.time])]))
+        time = [] if self.time is None else [self.time]
+        return list(_unique([*self.group_columns(), *self.covariates, *time]))
 
     def _check(self) -> None:
-        named = {"--group": self.group, "--covariates": self.covariates, "--drop": self.drop}
+        named = {"--group": self.group_columns(), "--covariates": self.covariates, "--drop": self.drop}
         for option, columns in named.items():
             if self.target in columns:
                 raise usage_error(f"{self.target!r} is also in {option}.", "--target")
         for option in ("--covariates", "--drop"):
-            both = set(self.group).intersection(named[option])
+            both = set(self.group_columns()).intersection(named[option])
             if both:
                 raise usage_error(f"{min(both)!r} is also in --group.", option)
         both = set(self.covariates).intersection(self.drop)
@@ -140,6 +170,51 @@ class ColumnRoles:
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
+
+
+def open_groups(
+    table: str, group: Sequence[str], *, text: Sequence[str], drop: Sequence[str], needed: Sequence[str]
+) -> tuple[TableSource, tuple[tuple[str, ...], ...]]:
+    """Open a table that has these columns, and return it with the columns of each group.
+
+    ``store+brand`` stands for two columns that are crossed, unless there is a column of that name. The table
+    is therefore opened with the groups as they were typed, and once more if some of them are crossed.
+    """
+    from sufrep._files import open_table
+    from sufrep.errors import TableColumnError
+
+    def opened(columns: Sequence[str]) -> TableSource:
+        return open_table(table, text=(*columns, *text), drop=drop, needed=needed)
+
+    try:
+        return opened(group), tuple((name,) for name in _unique(group))
+    except TableColumnError as error:
+        _refuse_commas(group, error.names)
+        groups = tuple(_crossed(name, error.names) for name in _unique(group))
+        columns = [column for parts in groups for column in parts]
+        if columns == list(_unique(group)):
+            raise
+    return opened(columns), groups
+
+
+def _crossed(name: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a group: its parts between signs of addition, unless it is a column itself.
+
+    >>> _crossed("store+brand", ["store", "brand"]), _crossed("a+b", ["a+b"]), _crossed("c++", ["d"])
+    (('store', 'brand'), ('a+b',), ('c++',))
+    """
+    parts = name.split("+")
+    return (name,) if name in names or not all(parts) else _unique(parts)
+
+
+def _refuse_commas(group: Sequence[str], names: Sequence[str]) -> None:
+    """Raise if groups were written as a list with commas."""
+    for name in group:
+        parts = [part.strip() for part in name.split(",")]
+        if name not in names and len(parts) > 1 and set(parts) <= set(names):
+            several, one = " ".join(parts), "+".join(parts)
+            what = f"{name!r} is no column; write --group {several} for several groups"
+            raise usage_error(f"{what}, or --group {one} for their combinations.", "--group")
 
 
 # Files to write

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import COMPARED_METHODS, COMPARISON_MODELS, MAX_SEED, METHOD_LISTS, SCORERS
+from sufrep._names import (
+    COMPARED_METHODS,
+    COMPARISON_MODELS,
+    EVERYDAY_SCORERS,
+    MAX_SEED,
+    METHOD_LISTS,
+    SCORERS,
+)
 from sufrep.cli import EXIT_FAILED
 from sufrep.cli._arguments import (
     ColumnRoles,
@@ -109,7 +116,8 @@ def compare(
         list[str],
         typer.Option(
             "--group",
-            help="The group column; several may follow. It is read as text: 01234 stays 01234.",
+            help="The group column; several may follow, and store+brand is one group of all combinations. It "
+            "is read as text: 01234 stays 01234.",
             show_default=False,
         ),
     ],
@@ -149,8 +157,8 @@ def compare(
         str | None,
         typer.Option(
             "--scoring",
-            callback=known_names(SCORERS),
-            help="A scorer of scikit-learn, such as r2 or roc_auc.",
+            callback=known_names((*EVERYDAY_SCORERS, *SCORERS)),
+            help="rmse, mae, mse, auc, accuracy, log_loss, or a scorer of scikit-learn, such as r2.",
         ),
     ] = None,
     covariates: Annotated[
@@ -185,7 +193,7 @@ def compare(
     if time is not None and new_levels:
         raise usage_error("it cannot be combined with --new-levels.", "--time")
     from sufrep._atomic import is_standard_output
-    from sufrep._files import open_table, table_files
+    from sufrep._files import table_files
 
     _check_files(table_files(table), html, save, force=force)
     if as_json and any(path is not None and is_standard_output(path) for path in (html, save)):
@@ -193,16 +201,15 @@ def compare(
     check_renderer(html)
 
     with waiting("reading the table"):
-        source = open_table(table, text=(*roles.group, *text), drop=roles.drop)
+        source, roles = roles.open(table, text)
         report_notes(source)
-        source.require(roles.used())
         rows = source.read()
     if roles.covariates:
         rows = rows.select(*roles.features(), target)
     found = _run(
         rows.drop(target),
         rows[target],
-        group=list(roles.group) if len(roles.group) > 1 else roles.group[0],
+        group=roles.group,
         methods="quick" if quick else methods[0] if len(methods) == 1 else methods,
         models=tuple(models),
         cv=folds,

@@ -97,9 +97,9 @@ def drift(
     if saved.encoder is None:
         what = "it leaves the column out, and knows nothing about its levels."
         raise EncoderFileError(encoder, what, "save an encoder, as `sufrep encode --method means` does.")
-    source = open_table(table, text=(*saved.text_columns(), *text), drop=(), reading=saved.reading)
+    as_text = (*saved.text_columns(), *text)
+    source = open_table(table, text=as_text, needed=saved.columns(), reading=saved.reading)
     report_notes(source)
-    source.require(saved.columns())
     with report_warnings(FITTED_SPELLING):
         found = _compare(saved, saved.encoder, source, rate)
     if as_json:

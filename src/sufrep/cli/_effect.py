@@ -18,6 +18,7 @@ from sufrep.cli._arguments import (
     check_outputs,
     known_names,
     message,
+    open_groups,
     print_json,
     report_notes,
     report_warnings,
@@ -76,8 +77,8 @@ def effect(
         list[str],
         typer.Option(
             "--group",
-            help="The column with many levels, such as hospital; of several, all combinations are levels. It "
-            "is read as text: 01234 stays 01234.",
+            help="The column with many levels, such as hospital; of several (store brand or store+brand) all "
+            "combinations are levels. It is read as text: 01234 stays 01234.",
             show_default=False,
         ),
     ],
@@ -187,7 +188,7 @@ def effect(
     roles |= {option: [name] for option, name in columns.items()}
     _check_roles({**roles, "--covariates": covariates, "--drop": drop}, cluster, by)
     from sufrep._atomic import is_standard_output
-    from sufrep._files import open_table, table_files
+    from sufrep._files import table_files
 
     check_outputs(table_files(table), [Output("--html", html, "report")], force=force)
     if as_json and html is not None and is_standard_output(html):
@@ -196,9 +197,11 @@ def effect(
     clusters = [] if cluster in ("auto", _NO_CLUSTERS) else [cluster]
 
     with waiting("reading the table"):
-        source = open_table(table, text=(*dict.fromkeys([*group, *clusters, *text]),), drop=tuple(drop))
+        others = [treatment, outcome, *covariates, *columns.values(), *by]
+        source, groups = open_groups(table, group, text=[*clusters, *text], drop=drop, needed=others)
         report_notes(source)
-        source.require([*group, treatment, outcome, *covariates, *clusters, *columns.values(), *by])
+        crossed = tuple(dict.fromkeys(column for columns in groups for column in columns))
+        _check_roles({**roles, "--group": crossed, "--covariates": covariates, "--drop": drop}, cluster, by)
         rows = source.read()
     from sufrep._effect import analyse
 
@@ -206,7 +209,7 @@ def effect(
         analysis = analyse(
             _model(
                 linear=linear,
-                group=tuple(dict.fromkeys(group)) if len(set(group)) > 1 else group[0],
+                group=crossed if len(crossed) > 1 else crossed[0],
                 covariates=list(dict.fromkeys(covariates)) or None,
                 statistics=tuple(dict.fromkeys(statistics)),
                 estimand=estimand,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sufrep._names import ENCODERS, MAX_SEED, TARGET_METHODS
+from sufrep._names import DESCRIBING_METHODS, ENCODERS, MAX_SEED, TARGET_METHODS
 from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
@@ -21,6 +22,7 @@ from sufrep.cli._arguments import (
     TextOption,
     check_outputs,
     known_names,
+    message,
     output_option,
     print_result,
     report_notes,
@@ -29,9 +31,11 @@ from sufrep.cli._arguments import (
 )
 from sufrep.cli._progress import progress
 from sufrep.cli._saved import BATCH, FITTED_SPELLING, BatchEncoder, EncoderArgument, SavedSteps
-from sufrep.errors import listed
+from sufrep.errors import UninformativeGroupWarning, listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from sufrep._files import TableSource
@@ -54,6 +58,9 @@ class Missing(StrEnum):
     error = "error"
 
 
+# A covariate whose ranks correlate so much with those of the target is the target in another form; among
+# fewer rows that may be chance.
+_NEARLY, _LEAST_ROWS = 0.999, 10
 # Parameters of encoders with an option of their own, and those that the command sets itself.
 _OPTIONS = {
     "group": "--group",
@@ -67,9 +74,12 @@ _OPTIONS = {
 _FIXED = ("remainder", "sparse_output", "estimator", "verbose")
 _SPELLING = Spelling({**_OPTIONS, "remainder='drop'": "--drop"}, others="--param")
 
+_OUT_HELP = (
+    "File for the new table: .csv or .tsv, each also with .gz; .parquet; .feather or .arrow; - prints CSV."
+)
 OutOption = Annotated[
     Path | None,
-    output_option("--out", "File for the new table: .csv, .tsv, .parquet, .feather or .arrow; - prints CSV."),
+    output_option("--out", _OUT_HELP),
 ]
 
 
@@ -80,7 +90,8 @@ def encode(
         list[str],
         typer.Option(
             "--group",
-            help="Group columns; several may follow. They are read as text: 01234 stays 01234.",
+            help="Group columns; several may follow, and store+brand is one group of all combinations. They "
+            "are read as text: 01234 stays 01234.",
             show_default=False,
         ),
     ],
@@ -96,6 +107,12 @@ def encode(
         str | None,
         typer.Option("--target", help="Column to predict. It is never a covariate."),
     ] = None,
+    no_target: Annotated[
+        bool,
+        typer.Option(
+            "--no-target", help="No column of the table is the target: all that are numeric may be averaged."
+        ),
+    ] = False,
     covariates: Annotated[
         list[str],
         typer.Option(
@@ -149,9 +166,17 @@ def encode(
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
     further = parse_parameters(param)
+    if target is not None and no_target:
+        raise usage_error("it cannot be combined with --target.", "--no-target")
     if method in TARGET_METHODS and target is None:
         raise _target_needed(method)
-    from sufrep._files import open_table, table_files, write_table
+    if method in DESCRIBING_METHODS and target is None and not (no_target or covariates):
+        raise usage_error(
+            f"{method} describes levels by all numeric columns, also by the target if it is among them; name "
+            "its column, name the --covariates, or use --no-target if there is none.",
+            "--target",
+        )
+    from sufrep._files import table_files, write_table
 
     outputs = [Output("--out", out, "table"), Output("--save", save, "encoder")]
     check_outputs(table_files(table), outputs, force=force)
@@ -164,13 +189,14 @@ def encode(
     with progress("encode") as report:
         report(0, 3, "")
         parents = parent_columns(further)
-        source = open_table(table, text=(*roles.group, *parents, *text), drop=roles.drop)
+        source, roles = roles.open(table, [*parents, *text])
         report_notes(source)
-        source.require(roles.used())
+        encoder.set_params(group=roles.group)
         rows = source.read()
         report(1, 3, "read")
         with report_warnings(_SPELLING):
             encoded = encode_rows(encoder, rows, roles, source.where)
+        report_covariates(encoder, rows, roles)
         report(2, 3, "fitted")
         if out is not None:
             write_table(encoded, out)
@@ -207,11 +233,10 @@ def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], s
         parameters["random_state"] = seed
     if roles.covariates:
         parameters["covariates"] = list(roles.covariates)
-    group: Any = roles.group[0] if len(roles.group) == 1 else list(roles.group)
     if roles.time is not None and "time" in known:
         parameters.setdefault("cv", "ordered")
         parameters["time"] = roles.time
-    encoder = make_encoder(method, group, **parameters)
+    encoder = make_encoder(method, roles.group, **parameters)
     try:
         encoder._validate_params()
     except SklearnParameterError as error:
@@ -278,8 +303,64 @@ def encode_rows(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, w
     """Fit the encoder; return the rows with the new columns after the others."""
     X = rows if roles.target is None else rows.drop(roles.target)
     y = None if roles.target is None else rows[roles.target]
-    encoded = encoder.set_output(transform="polars").fit_transform(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UninformativeGroupWarning)  # the summary says it
+        encoded = encoder.set_output(transform="polars").fit_transform(X, y)
     return with_new_columns(rows, encoded[:, len(encoder.layout_.kept) :], where)
+
+
+def report_covariates(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles) -> None:
+    """Print which covariates are nearly the target, and which columns are none because of their type."""
+    layout = encoder.layout_
+    used = {covariate.position for covariate in encoder.covariates_}
+    if roles.target is not None:
+        described = [name for position, name in enumerate(layout.names) if position in used]
+        for name, correlation in near_target(rows, roles.target, described).items():
+            message(
+                f"warning: the covariate {name!r} is nearly the target {roles.target!r}: the correlation of "
+                f"their ranks is {correlation:.4f}.\n"
+                "Hint: leave it out with --drop, unless it is known before the target."
+            )
+    others = {*used, *sum(layout.groups, ()), *sum(layout.parents, ())}
+    text = [
+        name
+        for position, name in enumerate(layout.names)
+        if position not in others and not _is_numeric(rows[name].dtype)
+    ]
+    if text and not roles.covariates and encoder._needs.covariates != "unused":
+        message(
+            f"note: columns that are not numeric do not describe the levels: {listed(text)}.\n"
+            "Hint: --param categorical_covariates=share uses text of few levels; in Python, ToNumbers turns "
+            "text and dates into numbers."
+        )
+
+
+def near_target(rows: pl.DataFrame, target: str, covariates: Sequence[str]) -> dict[str, float]:
+    """The covariates whose ranks are nearly those of a numeric target, with the correlation of the ranks.
+
+    Ranks do not change with units, logarithms and the like.
+
+    >>> import polars as pl
+    >>> price = pl.Series(range(1, 13))
+    >>> rows = pl.DataFrame({"price": price, "euros": 0.9 * price, "rooms": [1, 2] * 6})
+    >>> near_target(rows, "price", ["euros", "rooms"])
+    {'euros': 1.0}
+    """
+    import polars as pl
+
+    found: dict[str, float] = {}
+    for name in covariates if _is_numeric(rows[target].dtype) else ():
+        if not _is_numeric(rows[name].dtype):
+            continue
+        pair = rows.select(pl.col(name, target).cast(pl.Float64).fill_nan(None)).drop_nulls()
+        correlation = pair.select(pl.corr(name, target, method="spearman")).item()
+        if pair.height >= _LEAST_ROWS and abs(correlation) > _NEARLY:
+            found[name] = correlation
+    return found
+
+
+def _is_numeric(dtype: pl.DataType) -> bool:
+    return dtype.is_numeric() or str(dtype) == "Boolean"
 
 
 def with_new_columns(rows: pl.DataFrame, new: pl.DataFrame, where: str) -> pl.DataFrame:
@@ -317,7 +398,7 @@ def apply(
         Path,
         output_option(
             "--out",
-            "File for the new table: .csv, .tsv, .parquet, .feather or .arrow; - prints CSV.",
+            _OUT_HELP,
             show_default=False,
         ),
     ],
@@ -342,9 +423,9 @@ def apply(
     saved = SavedSteps.read(encoder)
     rows_encoder, needed = BatchEncoder(saved), saved.columns()
     left_out = [name for name in drop if name not in needed]
-    source = open_table(table, text=(*saved.text_columns(), *text), drop=left_out, reading=saved.reading)
+    as_text = (*saved.text_columns(), *text)
+    source = open_table(table, text=as_text, drop=left_out, needed=needed, reading=saved.reading)
     report_notes(source)
-    source.require(needed)
     n_rows, removed = 0, dict.fromkeys((*drop, *saved.dropped()))
     passes = 2 if rows_encoder.learns else 1
     n_batches = passes * -(-source.n_rows // BATCH)

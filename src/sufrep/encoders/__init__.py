@@ -17,7 +17,12 @@ from sufrep.encoders._registry import METHODS, load, make_encoder, save
 from sufrep.encoders._sufficiency import SufficiencyCheck, sufficiency_check
 from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.encoders._to_numbers import ToNumbers
-from sufrep.errors import NoGroupWarning, UnseenLevelsWarning
+from sufrep.errors import (
+    IntegerClassesWarning,
+    NoGroupWarning,
+    UninformativeGroupWarning,
+    UnseenLevelsWarning,
+)
 
 __all__ = [
     "METHODS",
@@ -27,6 +32,7 @@ __all__ = [
     "DropColumns",
     "FisherEncoder",
     "GroupEncoder",
+    "IntegerClassesWarning",
     "LatentStateEncoder",
     "LatentStateRegressor",
     "LocalEffectEncoder",
@@ -41,6 +47,7 @@ __all__ = [
     "SufficiencyCheck",
     "SufficientEncoder",
     "ToNumbers",
+    "UninformativeGroupWarning",
     "UnseenLevelsWarning",
     "load",
     "make_encoder",

@@ -36,7 +36,6 @@ from sufrep.encoders._inputs import (
     Rows,
     SharedScores,
     all_or_nothing,
-    check_length,
     check_weights,
     collect_moments,
     find_levels,
@@ -46,13 +45,14 @@ from sufrep.encoders._inputs import (
     read_known_columns,
     read_parents,
     read_table,
+    read_table_and_target,
     refuse_clashes,
     resolve_layout,
 )
 from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
 from sufrep.encoders._persistence import save_steps
-from sufrep.encoders._target import check_classes, check_still_classes, read_target
+from sufrep.encoders._target import check_classes, check_still_classes, read_target, warn_of_integers
 from sufrep.encoders._times import ORDERED, read_order, training_folds
 from sufrep.errors import (
     ChangedParametersError,
@@ -255,8 +255,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : frame (pandas, polars, pyarrow) or array-like, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,), optional
-            The target. Encoders that do not use it ignore it.
+        y : array-like, shape (n_samples,), or str, optional
+            The target, or the name of its column in the frame X, which is then no covariate and does not pass
+            through; ``transform`` ignores it where it is there. Encoders that do not use the target ignore
+            its values.
         sample_weight : array-like, shape (n_samples,), optional
             Frequencies: a row with weight 2 counts as two rows, a row with weight 0 is ignored.
 
@@ -345,9 +347,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : frame or array-like, shape (n_samples, n_features)
             The columns that ``fit`` saw.
-        y : array-like, shape (n_samples,), optional
-            The target, without nulls, if the encoder averages it (``use_target`` of means and low rank).
-            Encoders that do not use the target ignore it.
+        y : array-like, shape (n_samples,), or str, optional
+            The target (or the name of its column), without nulls, if the encoder averages it (``use_target``
+            of means and low rank). Encoders that do not use the target ignore it.
 
         Returns
         -------
@@ -363,8 +365,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def _read_levels(self, X: Any, y: Any) -> Inputs:
         """Read rows whose new levels are to be learnt."""
         check_is_fitted(self)
-        inputs = self._read_new(X)
-        check_length(y, inputs.table.n_rows)
+        table, y = read_table_and_target(self, X, y, reset=False)
+        inputs = self._read_new_rows(table)
         if y is not None and self._needs.target == "response":
             raise TargetError(
                 f"{type(self).__name__} cannot learn a level from its target without another fit.",
@@ -388,7 +390,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         group : str, optional
             Name of the group; may be left out if there is only one.
         library : {"pandas", "polars", "pyarrow"}, optional
-            Kind of the frame; by default pandas if installed, else polars, else pyarrow.
+            Kind of the frame; by default that of the table that was fitted. After a fit to an array, pandas
+            if installed, else polars, else pyarrow.
         errors : bool, default=False
             Add the standard error of every entry, in columns that end in ``_error``: the sampling error from
             the pooled covariance within levels or, for shrunken vectors, the posterior standard deviation.
@@ -398,7 +401,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         name, representation = self._one_group(group)
         columns = self.layout_.groups[list(self.representations_).index(name)]
         found = vector_errors(self, name).standard_errors() if errors else None
-        return tabulate(representation, [self.layout_.names[column] for column in columns], library, found)
+        names = [self.layout_.names[column] for column in columns]
+        fitted = vars(self).get("frame_library_")
+        return tabulate(representation, names, library, found, preferred=fitted)
 
     def plot(self, group: str | None = None) -> Any:
         """Draw the levels of a group in the plane, labelled; an Altair chart.
@@ -450,8 +455,13 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, is_chunk: bool = False
     ) -> Inputs:
         """Read and check training rows: the first ones, or (``reset=False``) one more chunk."""
-        table = read_table(self, X, reset=reset)
-        check_length(y, table.n_rows)
+        table, y = read_table_and_target(self, X, y, reset=reset)
+        return self._read_training(table, y, sample_weight, reset=reset, is_chunk=is_chunk)
+
+    def _read_training(
+        self, table: Table, y: Any, sample_weight: Any, *, reset: bool = True, is_chunk: bool = False
+    ) -> Inputs:
+        """Read training rows of a table and a target that were told apart."""
         layout = self._layout_of(table) if reset else self.layout_
         inputs = self._read_rows(table, layout, y, sample_weight, reset=reset)
         # Chunks are not cross-fitted, and all rows of one may well have the same time.
@@ -488,7 +498,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Read the target; the first chunk decides what kind it is."""
         asked = self._needs.target_type
         if reset:
-            return read_target(y, asked)
+            target = read_target(y, asked)
+            if asked == "auto":
+                warn_of_integers(target)
+            return target
         if asked == "auto" and self.target_type_ != "continuous":
             check_still_classes(y, [item for item in self.covariates_ if item.position is None])
         return read_target(y, self.target_type_)
@@ -531,7 +544,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Return the covariates that describe the levels, and the moments of every group."""
         layout = inputs.layout
         if self._needs.covariates == "required" and layout.groups and not inputs.covariates:
-            raise NoCovariateError(len(layout.names), layout.group_names(layout.names))
+            used = {position for columns in layout.groups for position in columns}
+            others = [name for position, name in enumerate(layout.names) if position not in used]
+            raise NoCovariateError(len(layout.names), layout.group_names(layout.names), others)
         covariates, columns = moment_columns(inputs, self._needs)
         names = [covariate.name(layout.names) for covariate in covariates]
         order = self._needs.order

@@ -17,7 +17,7 @@ from sufrep._frames import Factor
 from sufrep._names import MAX_SEED
 from sufrep._sklearn import HasMethods, Interval, fit_context, take_rows
 from sufrep.encoders._base import GroupEncoder
-from sufrep.encoders._inputs import all_or_nothing, copy_input_names
+from sufrep.encoders._inputs import all_or_nothing, copy_input_names, read_table_and_target
 from sufrep.errors import InvalidParameterError, TargetError
 from sufrep.representation import as_levels
 
@@ -123,7 +123,8 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : frame (pandas, polars, pyarrow) or array-like, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
+        y : array-like, shape (n_samples,), or str
+            The target, or the name of its column in the frame X, which is then no covariate.
         sample_weight : array-like, shape (n_samples,), optional
             Frequencies, also given to the learner.
 
@@ -153,7 +154,8 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
                 "call fit(X, y) with a target.",
             )
         self.encoder_ = clone(self.encoder)
-        inputs = self.encoder_._read(X, y, sample_weight)
+        table, y = read_table_and_target(self.encoder_, X, y)
+        inputs = self.encoder_._read_training(table, y, sample_weight)
         copy_input_names(self.encoder_, self)
         self.encoder_._learn(inputs)
         encoded = self.encoder_._encode(inputs, self.encoder_._lookups(inputs, training=True))
@@ -249,7 +251,9 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of a regressor, or the accuracy of a classifier."""
+        """R² of a regressor, or the accuracy of a classifier; ``y`` as in ``fit``."""
+        check_is_fitted(self)
+        _, y = read_table_and_target(self.encoder_, X, y, reset=False)
         metric = accuracy_score if is_classifier(self.estimator) else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
 

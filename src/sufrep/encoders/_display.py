@@ -28,6 +28,8 @@ def tabulate(
     group_columns: Sequence[str],
     library: str | None,
     errors: Floats | None = None,
+    *,
+    preferred: str | None = None,
 ) -> Any:
     """Return a frame with the levels (one column for each that is crossed), weights, vectors and errors."""
     columns = level_columns(representation.levels.tolist(), group_columns)
@@ -38,7 +40,7 @@ def tabulate(
     for name, column in zip(representation.columns, [] if errors is None else errors.T, strict=False):
         names.append(_free_name(f"{name}_error", columns))
         columns[names[-1]] = column
-    return frame_from_columns(columns, library, nan_is_null=names)
+    return frame_from_columns(columns, library, nan_is_null=names, preferred=preferred)
 
 
 def level_columns(levels: Sequence[Any], group_columns: Sequence[str]) -> dict[str, Any]:

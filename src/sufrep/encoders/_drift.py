@@ -203,6 +203,7 @@ class Drift:
 
     groups: dict[str, GroupDrift]
     rate: float
+    _library: str | None = None
 
     @property
     def share_unseen(self) -> float:
@@ -244,9 +245,9 @@ class Drift:
         group : str, optional
             Name of the group; may be left out if there is only one.
         library : {"pandas", "polars", "pyarrow"}, optional
-            Kind of the frame; by default pandas if installed, else polars, else pyarrow.
+            Kind of the frame; by default that of the table that was fitted.
         """
-        return frame_from_columns(self._one(group).table_columns(), library)
+        return frame_from_columns(self._one(group).table_columns(), library, preferred=self._library)
 
     def plot(self, group: str | None = None) -> Any:
         """Draw the levels of a group by how far they moved; an Altair chart.
@@ -406,7 +407,7 @@ def make_drift(
             warn_of_unseen(name, now.levels.tolist(), then.levels.tolist())
         labels = tuple(layout.names[column] for column in columns)
         groups[name] = _group_drift(name, labels, then.covariates, n_rows, found, rate)
-    return Drift(groups, rate)
+    return Drift(groups, rate, vars(encoder).get("frame_library_"))
 
 
 def stored_moments(encoder: GroupEncoder) -> dict[str, GroupMoments]:

@@ -24,7 +24,7 @@ from sufrep._frames import (
     Table,
     cross,
     is_frame,
-    refuse_lazy,
+    refuse_other_tables,
     with_missing_level,
 )
 from sufrep.errors import (
@@ -42,6 +42,7 @@ from sufrep.errors import (
     SampleWeightError,
     TooManySharesError,
     UnknownColumnError,
+    UnnamedColumnsError,
     UnseenLevelError,
     UnseenLevelsWarning,
     warn,
@@ -357,26 +358,67 @@ def copy_input_names(source: Any, estimator: Any) -> None:
             setattr(estimator, name, getattr(source, name))
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
-    """Check X as scikit-learn does, store its columns (or compare them with those stored), and wrap it."""
+def read_table_and_target(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Table, Any]:
+    """Wrap training rows, and return their target, which may be given as the name of a column of X.
+
+    That column is not part of the table. Its name is stored, so that `read_table` leaves it out of new rows.
+    """
+    if not isinstance(y, str):
+        table = read_table(estimator, X, reset=reset)
+        check_length(y, table.n_rows)
+        return table, y
+    if not is_frame(X):
+        refuse_other_tables(X)
+        raise UnnamedColumnsError(y, X)
+    whole = FrameTable.from_native(X)
+    if not whole.has_names:
+        raise UnnamedColumnsError(y, X)
+    values, table = whole.take_out(position_of(whole.names, y, "y"))
     if reset:
-        vars(estimator).pop(READING, None)  # of a file that the rows no longer come from
+        _forget_source(estimator)
+        estimator.target_name_ = str(y)
+    return _checked_frame(estimator, X, table, reset=reset), values
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
+    """Check X as scikit-learn does, store its columns (or compare them with those stored), and wrap it.
+
+    If the target of ``fit`` was a column of X, it may be in new rows as well, and is left out.
+    """
+    if reset:
+        _forget_source(estimator)
     if is_frame(X):
         table = FrameTable.from_native(X)
-        if table.has_names:
-            _match_columns(estimator, table.names, reset=reset)
-        else:
-            validate_data(estimator, X, reset=reset, skip_check_array=True)
-        if not table.n_rows:
-            raise NoRowsError(len(table.names))
-        return table
-    refuse_lazy(X)
+        target = vars(estimator).get("target_name_")
+        if target in table.names:
+            _, table = table.take_out(table.names.index(target))
+        return _checked_frame(estimator, X, table, reset=reset)
+    refuse_other_tables(X)
     if isinstance(X, list) and np.asarray(X).dtype.kind in "US":
         # numpy would turn the numbers next to text into text.
         X = np.asarray(X, dtype=object)
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
     return ArrayTable(array, tuple(names))
+
+
+def _forget_source(estimator: Any) -> None:
+    """Remove what an earlier fit stored about where its rows came from."""
+    for name in ("frame_library_", "target_name_", READING):
+        vars(estimator).pop(name, None)
+
+
+def _checked_frame(estimator: Any, X: Any, table: FrameTable, *, reset: bool) -> FrameTable:
+    """Store the columns of a frame, or compare them with those stored, and refuse one without rows."""
+    if table.has_names:
+        _match_columns(estimator, table.names, reset=reset)
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if not table.n_rows:
+        raise NoRowsError(len(table.names))
+    if reset:
+        estimator.frame_library_ = table.library
+    return table
 
 
 def _match_columns(estimator: Any, names: Sequence[str], *, reset: bool) -> None:
@@ -421,7 +463,7 @@ def resolve_layout(
     # A code that contains others, such as the first digits of a zip code, is no number.
     chosen = [position for position in free if position not in above]
     if covariates is not None:
-        chosen = list(dict.fromkeys(position_of(names, column, "covariates") for column in covariates))
+        chosen = positions_of(names, covariates, "covariates")
     text = [position for position in chosen if share_text and table.kind(position) == "text"]
     shares = [position for position in text if len(table.factorize(position).levels) <= MOST_SHARES]
     numeric = [position for position in chosen if table.kind(position) == "numeric"]
@@ -587,8 +629,16 @@ def check_length(y: Any, n_rows: int) -> None:
         raise LengthMismatchError(n_rows, "y", length)
 
 
-def position_of(names: Sequence[str], column: Column, parameter: str) -> int:
-    """Return the position of a column that a parameter gives by name or by position."""
+def positions_of(names: Sequence[str], columns: Sequence[Column], parameter: str) -> list[int]:
+    """Return the positions of the columns that a parameter gives by name or by position, each once."""
+    return list(dict.fromkeys(position_of(names, column, parameter, columns) for column in columns))
+
+
+def position_of(names: Sequence[str], column: Column, parameter: str, expected: Sequence[Column] = ()) -> int:
+    """Return the position of a column that a parameter gives by name or by position.
+
+    The hint of the error does not propose columns that are ``expected`` anyway.
+    """
     if isinstance(column, np.integer):
         column = int(column)
     if isinstance(column, int) and not isinstance(column, bool):
@@ -596,7 +646,7 @@ def position_of(names: Sequence[str], column: Column, parameter: str) -> int:
             return column % len(names)
     elif column in names:
         return names.index(str(column))
-    raise UnknownColumnError(parameter, column, names)
+    raise UnknownColumnError(parameter, column, names, expected)
 
 
 def refuse_clashes(names: Sequence[str]) -> None:
@@ -609,7 +659,7 @@ def refuse_clashes(names: Sequence[str]) -> None:
 def listed_positions(names: Sequence[str], columns: Column | Sequence[Column], parameter: str) -> set[int]:
     """Return the positions of columns that a parameter gives as one column or as a list."""
     listed: Any = [columns] if isinstance(columns, (str, int, np.integer)) else columns
-    return {position_of(names, column, parameter) for column in listed}
+    return set(positions_of(names, listed, parameter))
 
 
 def _named_parents(names: Sequence[str], parent: Parents | None) -> dict[tuple[int, ...], tuple[int, ...]]:
@@ -663,10 +713,11 @@ def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple
     listed: Sequence[Any] = group if isinstance(group, list) else [group]
     if not listed or any(isinstance(entry, tuple) and not entry for entry in listed):
         raise EmptyGroupError(group)
-    found = []
-    for entry in listed:
-        columns = entry if isinstance(entry, tuple) else (entry,)
-        found.append(tuple(position_of(names, column, "group") for column in columns))
+    entries = [entry if isinstance(entry, tuple) else (entry,) for entry in listed]
+    expected = [column for columns in entries for column in columns]
+    found = (
+        tuple(position_of(names, column, "group", expected) for column in columns) for columns in entries
+    )
     return tuple(dict.fromkeys(found))
 
 

@@ -15,10 +15,10 @@ from sufrep._names import MAX_SEED
 from sufrep._sklearn import HasMethods, Interval, StrOptions, fit_context
 from sufrep.encoders._inputs import (
     all_or_nothing,
-    check_length,
     copy_input_names,
     cross_groups,
     read_table,
+    read_table_and_target,
 )
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.errors import ExpertError, TargetError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Floats
+    from sufrep._frames import Table
     from sufrep.encoders._inputs import Column, Group, Inputs
     from sufrep.solvers.mixture import Mixture
 
@@ -144,7 +145,8 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : frame (pandas, polars, pyarrow) or array-like, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
+        y : array-like, shape (n_samples,), or str
+            The target, or the name of its column in the frame X, which is then no covariate.
         sample_weight : array-like, shape (n_samples,), optional
             Frequencies: a row with weight 2 counts as two rows.
 
@@ -155,10 +157,11 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         if self.expert is not None and not has_fit_parameter(self.expert, "sample_weight"):
             raise ExpertError(self.expert)
         with all_or_nothing(self):
-            self._learn(X, _check_target(y), sample_weight)
+            table, y = read_table_and_target(self, X, y)
+            self._learn(table, _check_target(y), sample_weight)
         return self
 
-    def _learn(self, X: Any, y: Floats, sample_weight: Any) -> None:
+    def _learn(self, table: Table, y: Floats, sample_weight: Any) -> None:
         self.encoder_ = LatentStateEncoder(
             remainder="drop",
             output="posterior",
@@ -168,7 +171,9 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
             **{name: getattr(self, name) for name in _SHARED}
             | ({} if isinstance(self.cv, Integral) else {"cv": 3}),
         )
-        inputs = self._read(X, y, sample_weight)
+        # Read as the encoder does, with all groups crossed into one.
+        layout = cross_groups(self.encoder_._layout_of(table))
+        inputs = self.encoder_._read_rows(table, layout, y, sample_weight)
         copy_input_names(self, self.encoder_)
         self.encoder_._learn(inputs)
         self.levels_ = inputs.factors[0].levels
@@ -192,6 +197,12 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
         inputs = self._read_new(X)
         return np.asarray((self._posterior(inputs) * self._expert_predictions(_matrix(inputs))).sum(axis=1))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions; ``y`` as in ``fit``."""
+        check_is_fitted(self)
+        _, y = read_table_and_target(self, X, y, reset=False)
+        return float(super().score(X, y, sample_weight))
+
     def predict_by_state(self, X: Any) -> Floats:
         """Predictions of the expert of each state; (n_samples, n_states)."""
         return self._expert_predictions(_matrix(self._read_new(X)))
@@ -199,13 +210,6 @@ class LatentStateRegressor(RegressorMixin, BaseEstimator):
     def predict_states(self, X: Any) -> Floats:
         """P(L = l | x, g) of each row; (n_samples, n_states)."""
         return self._posterior(self._read_new(X))
-
-    def _read(self, X: Any, y: Floats, sample_weight: Any) -> Inputs:
-        """Read training rows as the encoder does, with all groups crossed into one."""
-        table = read_table(self, X, reset=True)
-        check_length(y, table.n_rows)
-        layout = cross_groups(self.encoder_._layout_of(table))
-        return self.encoder_._read_rows(table, layout, y, sample_weight)
 
     def _read_new(self, X: Any) -> Inputs:
         check_is_fitted(self)

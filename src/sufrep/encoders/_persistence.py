@@ -157,6 +157,8 @@ def _restore(packed: Mapping[str, Any], unpacker: Unpacker, classes: Mapping[str
     if not all(key.endswith("_") and key[0] != "_" and not hasattr(cls, key) for key in fitted):
         raise ValueError("attributes that no fit sets")
     estimator.__dict__.update(fitted)
+    if not all(type(fitted.get(key, "")) is str for key in ("frame_library_", "target_name_")):
+        raise ValueError("another value in the place of a name")
     check_is_fitted(estimator)
     if hasattr(estimator, "representations_"):
         _check_encoder(estimator)

@@ -16,7 +16,7 @@ from sufrep._sklearn import take_rows
 from sufrep._statistics import p_value_statement
 from sufrep._threads import one_thread
 from sufrep.encoders._classical import ContrastEncoder
-from sufrep.encoders._inputs import check_length, read_factor, read_table
+from sufrep.encoders._inputs import read_factor, read_table_and_target
 from sufrep.encoders._target import read_target, split_rows
 from sufrep.errors import InvalidParameterError, UnknownGroupError
 from sufrep.moments import GroupMoments
@@ -102,7 +102,8 @@ def sufficiency_check(
         Not fitted, or fitted: it is cloned and fitted in every fold.
     X : frame or array-like, shape (n_samples, n_features)
         The learner sees the numeric columns other than the group.
-    y : array-like, shape (n_samples,)
+    y : array-like, shape (n_samples,), or str
+        The target, or the name of its column in the frame X.
     estimator : regressor, classifier with ``predict_proba``, or None
         The learner; None is scikit-learn's histogram gradient boosting.
     level_as : {"intercept", "one_hot"}, default="intercept"
@@ -139,14 +140,13 @@ def sufficiency_check(
     if level_as not in ("intercept", "one_hot"):
         raise InvalidParameterError("level_as", level_as, "'intercept' or 'one_hot'")
     encoder = clone(encoder).set_params(remainder="drop").set_output(transform="default")
-    table = read_table(encoder, X, reset=True)
-    check_length(y, table.n_rows)
+    table, values = read_table_and_target(encoder, X, y)
     layout = encoder._layout_of(table)
     if len(layout.groups) != 1:
         raise UnknownGroupError(None, layout.group_names(table.names))
     if target_type == "auto" and estimator is not None and is_regressor(estimator):
         target_type = "continuous"
-    target = read_target(y, target_type)
+    target = read_target(values, target_type)
     wanted = np.column_stack(target.columns).astype(np.float64)
     features = [
         np.asarray(table.numbers(position), dtype=np.float64)
@@ -159,9 +159,10 @@ def sufficiency_check(
     alone, added = np.zeros(table.n_rows), np.zeros(table.n_rows)
     # With few rows, threads of a learner cost more than they save.
     with one_thread() if table.n_rows < _FEW_ROWS else nullcontext():
-        for train, test in split_rows(cv, table.n_rows, y, random_state):
+        for train, test in split_rows(cv, table.n_rows, values, random_state):
             fresh = clone(encoder)
-            inside = fresh.fit_transform(take_rows(X, train), take_rows(np.asarray(y), train))
+            own = y if isinstance(y, str) else take_rows(np.asarray(y), train)
+            inside = fresh.fit_transform(take_rows(X, train), own)
             outside = fresh.transform(take_rows(X, test))
             alone[test], added[test] = task.errors(train, test, inside, outside, level_as)
     return _summary(level_as, alone, added)

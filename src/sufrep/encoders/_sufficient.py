@@ -37,7 +37,7 @@ from sufrep.encoders._judging import (
 from sufrep.encoders._new_levels import add_moments, learn_levels
 from sufrep.encoders._sharing import own_inputs
 from sufrep.encoders._times import follows_time, training_folds
-from sufrep.errors import InvalidParameterError, NoLevelError, check_name
+from sufrep.errors import InvalidParameterError, NoLevelError, UninformativeGroupWarning, check_name, warn
 from sufrep.representation import Representation, dense_values
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class SufficientEncoder(GroupEncoder):
     is fitted with neither, either or both of them, and its loss is measured on the rows of the fold, which
     took no part in anything. (The squared error of a row counts for at most four times the mean.) Candidates
     that are clearly behind after some folds leave, and the one with the smallest loss is chosen. If it does
-    not gain more than one standard error, clustered by level, on dropping the column, the column is dropped.
+    not gain more than one standard error, clustered by level, on dropping the column, the column is dropped,
+    with an `UninformativeGroupWarning`.
 
     All columns that use the target are cross-fitted in ``fit_transform``, so that they do not depend on the
     row's own target, except through the choice itself, which is made on all rows. With ``cv="ordered"``, the
@@ -215,6 +216,13 @@ class SufficientEncoder(GroupEncoder):
         chosen = judgement.chosen()
         self.chosen_ = tuple(name for name in CANDIDATES[chosen] if name in components)
         self.report_ = _report(judgement, chosen, self.chosen_)
+        if inputs.factors and not self.chosen_:
+            names = ", ".join(map(repr, self._group_names(inputs)))
+            warn(
+                f"No column is made of {names}. {self.report_['summary']}\n"
+                "Hint: report_ has the losses; other encoders, such as MeansEncoder, always make columns.",
+                UninformativeGroupWarning,
+            )
         tasks = (delayed(_fitted)(components[name], self, inputs) for name in self.chosen_)
         self.encoders_: dict[str, GroupEncoder] = dict(
             zip(self.chosen_, Parallel(n_jobs=self.n_jobs)(tasks), strict=True)

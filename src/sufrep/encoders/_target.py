@@ -16,7 +16,7 @@ from sklearn.utils import column_or_1d
 from sufrep._accumulate import check_squares
 from sufrep._frames import Factor, number_or_nan, sorted_factor
 from sufrep.encoders._inputs import Covariate, indicator_order
-from sufrep.errors import InvalidParameterError, SplitError, TargetError
+from sufrep.errors import IntegerClassesWarning, InvalidParameterError, SplitError, TargetError, warn
 from sufrep.representation import is_null, level_label
 
 if TYPE_CHECKING:
@@ -123,6 +123,27 @@ def read_target(y: Any, target_type: str) -> Target:
     return Target(
         kind, [found[code] for code in order], [factor.codes == code for code in order], np.asarray(y)
     )
+
+
+def warn_of_integers(target: Target) -> None:
+    """Warn that whole numbers are treated as classes, if nobody said what the target is."""
+    values = _array(target.raw)
+    if n_integer_classes(values, target.kind):
+        warn(
+            f"The target has {len(target.covariates)} distinct whole numbers, which are treated as classes.\n"
+            "Hint: target_type='continuous' treats them as numbers, target_type='multiclass' says that they "
+            "are classes.",
+            IntegerClassesWarning,
+        )
+
+
+def n_integer_classes(values: Array, kind: str) -> int:
+    """Number of distinct whole numbers that are treated as classes; 0 if the target is anything else.
+
+    Two values, such as 0 and 1, are the same as numbers and as classes.
+    """
+    is_guess = kind == "multiclass" and values.dtype.kind in "iuf" and kind_of(values) == "multiclass"
+    return len(np.unique(values)) if is_guess else 0
 
 
 def _array(y: Any) -> Array:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sufrep._frames import FrameTable, Lookup, with_missing_level
 from sufrep._sklearn import Interval, check_feature_names_in, fit_context, get_output_config
-from sufrep.encoders._inputs import listed_positions, read_table, refuse_clashes
+from sufrep.encoders._inputs import listed_positions, read_table, read_table_and_target, refuse_clashes
 from sufrep.encoders._times import DATES, as_date, date_kind, since_1970
 from sufrep.errors import GroupValueError, NotNumericError, TimeZoneError
 from sufrep.representation import level_label
@@ -86,19 +86,20 @@ class ToNumbers(TransformerMixin, BaseEstimator):
         return tags
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> ToNumbers:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None) -> ToNumbers:
         """Find out what each column is.
 
         Parameters
         ----------
         X : frame or array, shape (n, n_features)
-        y : ignored
+        y : ignored, or str
+            The name of the target's column in the frame X, which is left out.
 
         Returns
         -------
         ToNumbers
         """
-        table = read_table(self, X, reset=True)
+        table, _ = read_table_and_target(self, X, y if isinstance(y, str) else None)
         kept = listed_positions(table.names, self.keep, "keep")
         kinds, levels = [], {}
         for position in range(len(table.names)):
