@@ -62,7 +62,7 @@ METHOD_TEXTS = {
     "random_intercept": "What the covariates leave unexplained of its mean target, shrunk, cross-fitted.",
     "mixed_model": "The prediction of a regression of its own, shrunk towards a common one, cross-fitted.",
     "local_effect": "The prediction of a smooth function of its own, learnt from nearby rows, cross-fitted.",
-    "target_mean": "Its mean target, cross-fitted.",
+    "target_mean": "Its mean target, shrunk, cross-fitted.",
     "means": "The means of the covariates over its rows.",
     "low_rank": "The few directions in which the means of the levels differ most.",
     "sparse_low_rank": "Like low_rank, with directions that combine few covariates each.",

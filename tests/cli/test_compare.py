@@ -138,7 +138,8 @@ def test_several_groups_follow_each_other_and_crossed_ones_are_joined_by_a_plus(
     result = sufrep(f"{command} --html {tmp_path}/report.html --save {tmp_path}/zip.sufrep")
     assert result.code == 0, result.err
     rows = open_table(numbers, text=["zipcode", "rooms"]).read()
-    found = compare(rows, "price", group=expected, methods=["means", "drop"], models="linear", cv=2)
+    methods = ["means", "drop", "one_hot"]
+    found = compare(rows, "price", group=expected, methods=methods, models="linear", cv=2)
     printed = json.loads(result.out)
     assert printed["group"] == found.plan.data.group_name
     assert [item["score"] for item in printed["results"]] == [item.score for item in found.summaries]

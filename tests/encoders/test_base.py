@@ -92,6 +92,7 @@ NAMES = {
     "random_intercept": ["zipcode_intercept"],
     "mixed_model": ["zipcode_fit"],
     "local_effect": ["zipcode_local_effect"],
+    "target_mean": ["zipcode_mean_target"],
     "means": ["zipcode_mean_sqft", "zipcode_mean_floors"],
     "low_rank": ["zipcode_u1"],
     "sparse_low_rank": ["zipcode_sparse1"],

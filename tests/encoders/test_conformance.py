@@ -26,10 +26,11 @@ from sufrep import (
     RandomInterceptEncoder,
     SufficientEncoder,
 )
+from sufrep._names import TARGET_METHODS
 from sufrep.encoders import METHODS, GroupEncoder, make_encoder
 
 # The contrast codings share all code but their matrix, and so do one and several permutations.
-ALIKE = {"deviation", "difference", "repeated_effect", "simple_effect", "permutation"}
+ALIKE = {"deviation", "difference", "repeated_effect", "simple_effect", "permutation", "target_mean"}
 # Without a group, arrays pass through, in a way that is the same for most encoders.
 WITHOUT_GROUP = ["one_hot", "fisher", "mixed_model", "means", "sufficient"]
 # What is searched, and how well it is fitted, is tested elsewhere.
@@ -117,8 +118,7 @@ def test_the_tags_of_every_encoder_are_true(method):
         assert not tags.non_deterministic
         assert not tags.no_validation
         assert not tags._skip_test
-        needs_target = method in ("fisher", "random_intercept", "mixed_model", "local_effect", "sufficient")
-        assert tags.target_tags.required == needs_target
+        assert tags.target_tags.required == (method in TARGET_METHODS)
 
 
 @pytest.mark.parametrize("encoder", [LatentStateEncoder, MeansEncoder, LowRankEncoder])

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
 
 from sufrep import errors, make_encoder
+from sufrep._names import TARGET_METHODS
 from sufrep.encoders import METHODS, ContrastEncoder, GroupEncoder, PermutationEncoder
 
 # Every example fits several encoders.
@@ -160,7 +161,7 @@ def test_the_list_of_methods_is_complete():
     assert list(METHODS) == [
         *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
         *("permutation", "multi_permutation", "fisher", "random_intercept", "mixed_model", "local_effect"),
-        *("means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "sufficient"),
+        *("target_mean", "means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "sufficient"),
     ]
 
 
@@ -228,7 +229,7 @@ def test_an_unseen_level_gets_the_prior(method):
 
 # Hidden states and shrunken effects estimate a prior of their own; see test_latent_state.py and
 # test_level_models.py.
-OWN_PRIOR = ("latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
+OWN_PRIOR = ("latent_state", *(method for method in TARGET_METHODS if method != "fisher"))
 
 
 @pytest.mark.parametrize("method", [method for method in DISTINCT if method not in OWN_PRIOR])
@@ -286,14 +287,10 @@ def test_the_names_of_the_levels_do_not_matter(method, sample, order):
         np.testing.assert_allclose(after[new.get(level)], vector, rtol=close, atol=close)
 
 
-# These are cross-fitted.
-NEEDS_TARGET = ("fisher", "random_intercept", "mixed_model", "local_effect", "sufficient")
-
-
-@pytest.mark.parametrize("method", [method for method in DISTINCT if method not in NEEDS_TARGET])
+@pytest.mark.parametrize("method", [method for method in DISTINCT if method not in TARGET_METHODS])
 @few
 @given(sample=samples())
-def test_fit_transform_is_fit_and_transform(method, sample):
+def test_without_a_target_fit_transform_is_fit_and_transform(method, sample):
     assume_each_chunk_has_rows_that_count(sample, missing="prior")
     # Levels whose rows all have weight zero are ignored in training, and new to ``transform``.
     options = {"missing": "prior", "unseen": "prior", "remainder": "drop", **SMALL.get(method, {})}

@@ -169,9 +169,15 @@ def method_of(encoder: Any) -> str | None:
         method: len(fixed)
         for method, (module, name, fixed) in ENCODERS.items()
         if home == (f"sufrep.encoders.{module}", name)
-        and all(getattr(encoder, key) == value for key, value in fixed.items())
+        and all(_is_same(getattr(encoder, key), value) for key, value in fixed.items())
     }
     return max(fitting, key=fitting.__getitem__, default=None)
+
+
+def _is_same(given: Any, value: Any) -> bool:
+    """Whether a parameter has a value; a list may be given as another sequence."""
+    is_list = isinstance(value, list) and isinstance(given, (list, tuple, np.ndarray))
+    return list(given) == value if is_list else bool(given == value)
 
 
 def _plain(value: Any) -> Any:
