@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
+    bench_compare,
     bench_drift,
     bench_effects,
     bench_latent_state,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "drift": bench_drift,
     "mixed_model": bench_mixed_model,
     "sufficient": bench_sufficient,
+    "compare": bench_compare,
 }
 
 

@@ -8,7 +8,7 @@ with the given standard deviation; classes are its sign. Five methods are compar
 the model "linear". Gains of all folds are kept in a file, so that a run that was stopped goes on.
 
 An effect of 0 is pure noise. Methods are still not equal then: one-hot columns fit the noise of every level,
-so their squared error and log loss are truly higher, and a test that finds this is right. The size of the
+so their errors and log losses are truly higher, and a test that finds this is right. The size of the
 test is therefore measured on "centred" gains, which are gains minus their expectation, the mean over all
 tables. "As it is" are the gains themselves; on noise, that is a size for the accuracy only.
 """
@@ -26,13 +26,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import stats
 from sklearn.base import clone
 
 from sufrep._compare._data import make_splits, read_data
 from sufrep._compare._run import encode_split, make_method, make_scoring, read_split
 from sufrep._models import make_models
-from sufrep._statistics import holm, paired_p_values, rounding_error
+from sufrep._statistics import Spread, holm, paired_p_values, rounding_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,12 +42,12 @@ if TYPE_CHECKING:
 
 BASELINE, METHODS = "one_hot", ("drop", "means", "low_rank", "target_encoder", "fisher")
 N_LEVELS, N_COVARIATES = 25, 4
-SQUARED_ERROR, LOG_LOSS, ACCURACY = "squared error", "log loss", "accuracy"
-LOSSES = (SQUARED_ERROR, LOG_LOSS, ACCURACY)
+ERROR, LOG_LOSS, ACCURACY = "typical error", "log loss", "accuracy"
+LOSSES = (ERROR, LOG_LOSS, ACCURACY)
 # Rows, standard deviation of the effects, folds, losses.
 NOISE: tuple[Setting, ...] = tuple((300, 0.0, cv, LOSSES) for cv in (2, 3, 5, 10))
 EFFECTS: tuple[Setting, ...] = tuple(
-    (n, effect, 5, (SQUARED_ERROR,)) for n, effect in ((300, 0.3), (300, 0.6), (300, 1.0), (1200, 0.3))
+    (n, effect, 5, (ERROR,)) for n, effect in ((300, 0.3), (300, 0.6), (300, 1.0), (1200, 0.3))
 )
 SIGNIFICANCE = 0.05
 RATES = Path("results/size_and_power/rates.csv")
@@ -68,13 +67,19 @@ def draw(n: int, effect: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.column_stack([X, level]), effects[level] + rng.normal(size=n)
 
 
-def scores(X: NDArray[Any], y: NDArray[Any], task: str, cv: int, losses: Sequence[str]) -> NDArray[Any]:
-    """Return the losses of all methods, the baseline first; shape (n_losses, n_methods, n_folds)."""
+def scores(
+    X: NDArray[Any], y: NDArray[Any], task: str, cv: int, losses: Sequence[str]
+) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
+    """Yield for each loss that of all methods in all folds (n_methods, n_folds), the baseline first.
+
+    Next to it, if the rows tell: the variance of the difference to the baseline in one fold, (n_methods,).
+    """
     data = read_data(X, y, N_COVARIATES, task)
     (model,) = make_models("linear", classes=task != "regression", seed=0)[0].values()
     measures = [make_scoring("accuracy" if loss == ACCURACY else None, task) for loss in losses]
     splits = make_splits(data, cv=cv, n_repeats=1, folds="spread", seed=0)[0]
     found = np.empty((len(losses), 1 + len(METHODS), cv))
+    rows_of: dict[tuple[int, int], list[NDArray[Any]]] = defaultdict(list)
     for split in splits:
         rows = read_split(data, split)
         for j, method in enumerate((BASELINE, *METHODS)):
@@ -83,42 +88,51 @@ def scores(X: NDArray[Any], y: NDArray[Any], task: str, cv: int, losses: Sequenc
             for i, measure in enumerate(measures):
                 value = measure.measure(fitted, encoded.test, encoded.y_test)
                 found[i, j, split.fold] = value if measure.is_loss else -value
-    return found
+                if measure.contributions is not None:
+                    rows_of[i, j].append(measure.contributions(fitted, encoded.test, encoded.y_test))
+    for i, of_loss in enumerate(found):
+        pairs = [zip(rows_of[i, 0], rows_of[i, j], strict=True) for j in range(1, 1 + len(METHODS))]
+        spreads = [Spread.of_rows([one - other for one, other in pair]).variance for pair in pairs]
+        yield of_loss, np.array(spreads) if rows_of[i, 0] else None
 
 
 def gains(setting: Setting, seed: int) -> list[dict[str, Any]]:
     """Return one record for each loss: the gains of all methods in all folds, and their rounding error."""
     n, effect, cv, losses = setting
     X, y = draw(n, effect, seed)
-    numeric = [loss for loss in losses if loss == SQUARED_ERROR]
-    classes = [loss for loss in losses if loss != SQUARED_ERROR]
+    numeric = [loss for loss in losses if loss == ERROR]
+    classes = [loss for loss in losses if loss != ERROR]
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for task, names, target in (("regression", numeric, y), ("binary", classes, y > 0)):
-            for loss, of_loss in zip(names, scores(X, target, task, cv, names) if names else (), strict=True):
+            of_losses = scores(X, target, task, cv, names) if names else ()
+            for loss, (of_loss, variances) in zip(names, of_losses, strict=True):
                 record = {"rows": n, "effect": effect, "folds": cv, "loss": loss, "seed": seed}
-                differences = (of_loss[0] - of_loss[1:]).tolist()
-                found.append({**record, "gains": differences, "rounding": rounding_error(of_loss.ravel())})
+                record["gains"] = (of_loss[0] - of_loss[1:]).tolist()
+                record["variances"] = None if variances is None else variances.tolist()
+                found.append({**record, "rounding": rounding_error(of_loss.ravel())})
     return found
 
 
 # Rates
 
 
-def p_values(test: str, differences: NDArray[Any], n_folds: int, rounding: float) -> NDArray[Any]:
+def p_values(test: str, differences: NDArray[Any], record: dict[str, Any]) -> NDArray[Any]:
     """Return the adjusted p-values of all methods; NaN where there is no test.
 
-    "before" is what `compare` did at first: it tested with two folds, and gave p = 0 for equal gains.
+    "compare" is what `compare` does: the spread is that of the rows where these tell, else that of the folds.
     """
-    if test == "before":
-        spreads = differences.std(axis=1, ddof=1) * math.sqrt(1 / n_folds + 1 / (n_folds - 1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.abs(differences.mean(axis=1)) / spreads
-        p = np.where(np.isnan(t), 1.0, 2 * stats.t.sf(t, n_folds - 1))
-        return np.array(holm(p.tolist()))
-    place = ("plain", "corrected").index(test)
-    return np.array(holm([paired_p_values(row, n_folds, rounding)[place] for row in differences]))
+    n_folds = record["folds"]
+    spreads: list[Spread | None] = [None] * len(differences)
+    if test == "compare" and record["variances"] is not None:
+        spreads = [Spread(variance, record["rows"] - n_folds) for variance in record["variances"]]
+    place = 0 if test == "plain, by folds" else 1
+    found = [
+        paired_p_values(row, n_folds, record["rounding"], spread)[place]
+        for row, spread in zip(differences, spreads, strict=True)
+    ]
+    return np.array(holm(found))
 
 
 def rates(records: Sequence[dict[str, Any]], test: str, *, centred: bool) -> tuple[float, float, float]:
@@ -131,7 +145,7 @@ def rates(records: Sequence[dict[str, Any]], test: str, *, centred: bool) -> tup
     tested, found, won = [], [], []
     for record in records:
         differences = np.array(record["gains"]) - (expected[:, None] if centred else 0)
-        p = p_values(test, differences, record["folds"], record["rounding"])
+        p = p_values(test, differences, record)
         best = differences.mean(axis=1).argmax()
         tested.append(np.mean(~np.isnan(p)))
         found.append(bool((p < SIGNIFICANCE).any()))
@@ -145,7 +159,7 @@ def summary(records: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for record in records:
         groups[tuple(record[name] for name in SETTING)].append(record)
     for key, group in sorted(groups.items()):
-        for test in ("plain", "before", "corrected"):
+        for test in ("plain, by folds", "corrected, by folds", "compare"):
             for kind in ("centred", "as it is") if key[1] == 0 else ("as it is",):
                 found = rates(group, test, centred=kind == "centred")
                 first = min(record["seed"] for record in group)
@@ -161,7 +175,7 @@ def main() -> None:
     """Run what is missing, print the table, and append it to the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=500, help="noise tables; a fifth of it with effects")
-    parser.add_argument("--first-seed", type=int, default=10_000)
+    parser.add_argument("--first-seed", type=int, default=60_000)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--kept", type=Path, default=Path("gains.jsonl"), help="file of all gains")
     given = parser.parse_args()

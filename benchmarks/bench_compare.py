@@ -1,0 +1,162 @@
+"""`compare`: CPU time next to one fit of a learner, memory of all workers, and the start of commands."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from benchmarks.measure import Result, alternate, milliseconds
+from sufrep import compare, simulate
+from sufrep._threads import one_thread
+
+ROWS, N_COVARIATES, N_LEVELS = 10_000, 20, 500
+LARGE = 1_000_000
+STARTS = {
+    "--help": (["--help"], 0.3),
+    "--version": (["--version"], 0.3),
+    "a usage error": (["compare", "--grup", "zip"], 0.3),
+    "describe": (["describe"], 0.6),
+}
+
+
+def results(repeats: int) -> list[Result]:
+    return [cpu_result(max(repeats // 2, 1)), demo_result(), memory_result(), *start_results(repeats)]
+
+
+def cpu_result(repeats: int) -> Result:
+    """All default methods, in one process and one thread, so that CPU time is all that is spent."""
+    sample = simulate(
+        "latent_linear", n=ROWS, n_latent=5, p=N_COVARIATES, levels_per_latent=N_LEVELS // 5, seed=0
+    )
+    X = pl.DataFrame(sample.columns())
+    learner = HistGradientBoostingRegressor(early_stopping=False, random_state=0)
+    with one_thread():
+        seconds = alternate(
+            {
+                "ours": lambda: compare(X, sample.y, group="group", n_jobs=1),
+                "learner": lambda: learner.fit(sample.X, sample.y),
+            },
+            repeats,
+            cpu_time=True,
+        )
+    ratio = seconds["ours"] / seconds["learner"]
+    return Result(
+        f"compare, default, {ROWS:,} rows, {N_COVARIATES} covariates, {N_LEVELS} levels, CPU time",
+        milliseconds(seconds["ours"]),
+        f"one fit of HistGradientBoosting {milliseconds(seconds['learner'])}",
+        ratio,
+        "at most 120 x",
+        ratio <= 120,
+    )
+
+
+def demo_result() -> Result:
+    """The whole demonstration, start and report included."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "sufrep.cli", "demo", "--html", f"{folder}/demo.html"]
+        subprocess.run(command, check=True, capture_output=True)
+        seconds = time.perf_counter() - start
+    return Result(
+        "sufrep demo, two jobs", f"{seconds:.0f} s", "20 s", seconds / 20, "about 20 s", seconds <= 25
+    )
+
+
+def memory_result() -> Result:
+    """The peak of what the parent and its workers hold in private, above a comparison of few rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        small, size = _peak(folder, ROWS)
+        large, size = _peak(folder, LARGE)
+    extra = large - small
+    return Result(
+        f"compare, default, {LARGE:,} rows, memory of parent and workers above that for {ROWS:,} rows",
+        f"{extra / 2**20:,.0f} MiB",
+        f"the table {size / 2**20:,.0f} MiB",
+        extra / size,
+        "at most 3 x",
+        extra <= 3 * size,
+    )
+
+
+def _peak(folder: str, n_rows: int) -> tuple[int, int]:
+    """Return the peak memory of a comparison with two workers, and the size of its table in memory."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, n_rows // 20, n_rows)
+    columns: dict[str, Any] = {
+        f"x{j}": rng.normal(size=n_rows) + level % (j + 2) for j in range(N_COVARIATES)
+    }
+    table = pl.DataFrame({"zip": level.astype(str), **columns, "y": rng.normal(size=n_rows) + level % 3})
+    path = Path(folder) / f"table_{n_rows}.parquet"
+    table.write_parquet(path)
+    command = [sys.executable, "-m", "sufrep.cli", "compare", str(path), "--target", "y", "--group", "zip"]
+    process = subprocess.Popen(
+        [*command, "--jobs", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, sum(map(_private, _family(process.pid))))
+        time.sleep(0.05)
+    return peak, int(table.estimated_size())
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all processes below it."""
+    children: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children += map(int, path.read_text().split())
+        except OSError:
+            continue
+    return [pid, *(one for child in children for one in _family(child))]
+
+
+def _private(pid: int) -> int:
+    """The share of memory that a process has, pages that several share divided among them."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def start_results(repeats: int) -> list[Result]:
+    """CPU time of commands that compute nothing."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        saved = Path(folder) / "zip.sufrep"
+        from sufrep import MeansEncoder
+
+        sample = simulate("latent_linear", n=2_000, n_latent=5, seed=0)
+        MeansEncoder("group").fit(pl.DataFrame(sample.columns())).save(saved)
+        for name, (arguments, goal) in STARTS.items():
+            given = [*arguments, str(saved)] if name == "describe" else arguments
+            seconds = median(_child_cpu([sys.executable, "-m", "sufrep.cli", *given]) for _ in range(repeats))
+            found.append(
+                Result(
+                    f"sufrep {name}, CPU time",
+                    milliseconds(seconds),
+                    milliseconds(goal),
+                    seconds / goal,
+                    f"at most {goal} s",
+                    seconds <= goal,
+                )
+            )
+    return found
+
+
+def _child_cpu(command: list[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, capture_output=True, check=False, env={**os.environ, "COLUMNS": "100"})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
