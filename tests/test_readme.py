@@ -22,7 +22,8 @@ def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monk
     expected = names["model"][0].transform(names["houses"])
     assert (load("zipcode.sufrep").transform(names["houses"]) == expected).all()
     exec(second, names)
-    assert names["model"].fit(names["houses"], names["price"])[0].report_["summary"]
+    # Some of the rows, because this test is about the code.
+    assert names["model"].fit(names["houses"][:600], names["price"][:600])[0].report_["summary"]
 
 
 def test_the_table_of_the_readme_names_every_method() -> None:

@@ -297,9 +297,9 @@ def test_a_winner_by_a_significant_difference():
     drop = summary("drop", 3.0, n_columns=0)
     best = better("means", 61_283.0, 0.012)
     assert verdict(best, replace(ONE_HOT, score=70_911.0), replace(drop, score=95_020.0)) == [
-        "Encode zipcode with MeansEncoder (means): typical error (RMSE) in price 61,300 instead of 70,900 "
-        "with one-hot columns, 25.0 % less (95 % interval 10.0 % to 40.0 %).",
-        "Without zipcode, the typical error (RMSE) is 95,000.",
+        "Encode zipcode with MeansEncoder (means): typical error 61,300 instead of 70,900 "
+        "with one-hot columns, 25.0 % less (95 % interval 10.0 to 40.0 %).",
+        "Without zipcode, the typical error is 95,000.",
         "The difference is unlikely to be chance (p = 0.012, corrected for overlapping folds and for 2 "
         "methods compared).",
     ]
@@ -326,7 +326,7 @@ def test_a_winner_that_may_be_chance():
 )
 def test_without_a_test_the_verdict_says_why_and_claims_nothing(reason, hint):
     assert verdict(summary("means", 1.5, improvement=0.25, no_test=reason), ONE_HOT) == [
-        "Encode zipcode with MeansEncoder (means): typical error (RMSE) in price 1.5 instead of 2 with "
+        "Encode zipcode with MeansEncoder (means): typical error 1.5 instead of 2 with "
         "one-hot columns, 25.0 % less.",
         f"No test: {reason}. Whether this is chance cannot be said; use {hint}.",
     ]
@@ -335,8 +335,8 @@ def test_without_a_test_the_verdict_says_why_and_claims_nothing(reason, hint):
 def test_if_the_baseline_is_best_it_is_compared_with_dropping():
     best = replace(ONE_HOT, over_drop=0.2, low_over_drop=0.1, high_over_drop=0.3, p_over_drop=0.01)
     assert verdict(best, summary("drop", 2.5, n_columns=0)) == [
-        "Encode zipcode with one-hot columns: typical error (RMSE) in price 2 instead of 2.5 without it, "
-        "20.0 % less (95 % interval 10.0 % to 30.0 %).",
+        "Encode zipcode with one-hot columns: typical error 2 instead of 2.5 without it, "
+        "20.0 % less (95 % interval 10.0 to 30.0 %).",
         "The difference is unlikely to be chance (p = 0.010, corrected for overlapping folds and for 1 "
         "method compared).",
     ]
@@ -354,8 +354,7 @@ def test_a_column_that_does_not_help_is_left_out():
     means = summary("means", 1.99, over_drop=0.005, p_over_drop=0.31)
     assert verdict(drop, means, baseline="drop", helps=False) == [
         "Leave zipcode out: no encoding of it makes forest predict price clearly better.",
-        "Without it, the typical error (RMSE) is 2; with the best encoding, MeansEncoder (means), 1.99 "
-        "(p = 0.310).",
+        "Without it, the typical error is 2; with the best encoding, MeansEncoder (means), 1.99 (p = 0.310).",
     ]
     assert verdict(drop, means, baseline="drop")[0] == (
         "Leave zipcode out: forest predicts price as well without it, within 1 % or one standard error."
@@ -383,13 +382,13 @@ def test_log_loss_comes_with_a_score_that_readers_know():
     best, base = better("means", 0.51, 0.01, also=0.812), replace(ONE_HOT, also=0.79)
     assert verdict(best, base, scoring=scoring)[0] == (
         "Encode zipcode with MeansEncoder (means): log loss 0.51 instead of 2 with one-hot columns, 25.0 % "
-        "less (95 % interval 10.0 % to 40.0 %); AUC 0.812 instead of 0.790."
+        "less (95 % interval 10.0 to 40.0 %); AUC 0.812 instead of 0.790."
     )
 
 
 def test_nothing_is_relative_to_a_baseline_without_loss():
     text = verdict(summary("means", 0.0, p_adjusted=1.0), summary("one_hot", 0.0))[0]
-    assert text.endswith("typical error (RMSE) in price 0 instead of 0 with one-hot columns.")
+    assert text.endswith("typical error 0 instead of 0 with one-hot columns.")
 
 
 def test_methods_that_are_as_good_are_named_and_why_the_simplest_was_chosen():
@@ -413,14 +412,14 @@ def test_many_that_are_as_good_are_counted():
 def test_a_baseline_that_failed_with_this_model_is_not_mentioned():
     failed = summary("one_hot", nan, failure="no")
     assert verdict(better("means", 1.5, nan), failed) == [
-        "Encode zipcode with MeansEncoder (means). It has typical error (RMSE) in price 1.5."
+        "Encode zipcode with MeansEncoder (means). It has typical error 1.5."
     ]
 
 
 def test_rare_and_new_levels_are_reported_apart():
     best = better("means", 1.5, 0.01, common=1.4, rare=2.0, new=3.0, n_common=90, n_rare=8, n_new=2)
     assert verdict(best, ONE_HOT)[-1] == (
-        "Its typical error (RMSE) is 1.4 in rows of common levels (90 % of the rows); 2 in rows of rare "
+        "The typical error is 1.4 in rows of common levels (90 % of the rows); 2 in rows of rare "
         "levels (8 % of the rows); 3 in rows of new levels (2 % of the rows)."
     )
 

@@ -134,6 +134,8 @@ def test_the_report_lists_what_was_compared_and_marks_one():
         "loss",
         "gain",
         "standard_error",
+        "relative_gain",
+        "relative_error",
         "n_rows",
         "n_columns",
         "chosen",

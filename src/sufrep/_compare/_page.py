@@ -414,11 +414,11 @@ def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TableP
     return [
         TablePart(
             title="What SufficientEncoder kept",
-            columns=["candidate", "loss", "gain over dropping", "standard error", "columns"],
+            columns=["candidate", "gain over dropping", "standard error", "columns"],
             rows=[
-                (name, loss, _share_text(gain, unit), _share_text(error, unit), n_columns)
-                for name, loss, gain, error, n_columns in zip(
-                    *(found[key] for key in ("candidate", "loss", "gain", "standard_error", "n_columns")),
+                (name, _share_text(gain, 1.0), _share_text(error, 1.0), n_columns)
+                for name, gain, error, n_columns in zip(
+                    *(found[key] for key in ("candidate", "relative_gain", "relative_error", "n_columns")),
                     strict=True,
                 )
             ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sufrep._compare._data import LEVEL_KINDS
-from sufrep._compare._run import CODINGS, scores_by_method
+from sufrep._compare._run import CODINGS, PERCENT, scores_by_method
 from sufrep._names import DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._statistics import (
     EQUAL_GAINS,
@@ -393,12 +393,12 @@ def make_verdict(
         paragraphs = _leave_out(choice, of_model, scoring, group, target, is_identifier=is_identifier)
     else:
         headline = f"Encode {group} with {described(best.method)}"
-        found = _scores(best, reference, gain, scoring, target)
+        found = _scores(best, reference, gain, scoring)
         paragraphs = [f"{headline}: {found}." if reference else f"{headline}. It has {found}."]
         without = of_model.get(DROP)
         if without is not None and reference is not None and reference.method != DROP:
             value = score_text(without.score, scoring)
-            paragraphs.append(f"Without {group}, the {scoring.name} is {value}.")
+            paragraphs.append(f"Without {group}, the {scoring.spoken} is {value}.")
         if reference is not None:
             n_compared = sum(item.model == best.model and not item.failed for item in summaries) - 1
             paragraphs.append(_evidence(gain, n_compared))
@@ -445,10 +445,9 @@ def _reported_gain(best: Summary, *, of_drop: bool) -> _Gain:
     return _Gain(*numbers, best.no_test)
 
 
-def _scores(best: Summary, reference: Summary | None, gain: _Gain, scoring: Scoring, target: str) -> str:
+def _scores(best: Summary, reference: Summary | None, gain: _Gain, scoring: Scoring) -> str:
     """Say what the best achieves, and what the reference does."""
-    unit = f" in {target}" if scoring.in_units else ""
-    text = f"{scoring.name}{unit} {score_text(best.score, scoring)}"
+    text = f"{scoring.spoken} {score_text(best.score, scoring)}"
     if reference is None:
         return text
     instead = "without it" if reference.method == DROP else f"with {described(reference.method)}"
@@ -457,7 +456,7 @@ def _scores(best: Summary, reference: Summary | None, gain: _Gain, scoring: Scor
         text += f", {_change(gain.improvement, scoring)}"
     if math.isfinite(gain.low):
         low, high = (scoring.improvement_text(value, sign=False) for value in (gain.low, gain.high))
-        text += f" (95\u00a0% interval {low} to {high})"
+        text += f" (95\u00a0% interval {low.removesuffix(PERCENT)} to {high})"
     if scoring.also is not None and math.isfinite(best.also):
         text += f"; {scoring.also[0]} {best.also:.3f} instead of {reference.also:.3f}"
     return text
@@ -491,7 +490,7 @@ def _leave_out(
     paragraphs = [f"Leave {group} out: {why}"]
     others = [item for item in of_model.values() if item.method != DROP]
     if others:
-        text = f"Without it, the {scoring.name} is {score_text(choice.best.score, scoring)}"
+        text = f"Without it, the {scoring.spoken} is {score_text(choice.best.score, scoring)}"
         first = others[0]
         text += f"; with the best encoding, {described(first.method)}, {score_text(first.score, scoring)}"
         if math.isfinite(first.p_over_drop):
@@ -545,4 +544,4 @@ def _by_level_kind(best: Summary, scoring: Scoring) -> str:
         for kind, count in counts.items()
         if count and math.isfinite(getattr(best, kind))
     ]
-    return f"Its {scoring.name} is {'; '.join(parts)}." if parts else ""
+    return f"The {scoring.spoken} is {'; '.join(parts)}." if parts else ""

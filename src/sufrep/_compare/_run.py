@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 CODINGS = tuple(name for name, (kind, _) in METHODS.items() if kind is ContrastEncoder)
 # Encodings of more cells (of 8 bytes) fail instead of filling the memory.
 MAX_CELLS = 1e8
+PERCENT = "\u00a0%"
 # One-hot columns of more levels are compared only if they are named.
 FEW_LEVELS = 100
 _INNER_FOLDS = 5
@@ -470,6 +471,11 @@ class Scoring:
     in_units: bool = False
     contributions: Callable[[Any, Any, Array], Floats] | None = None
 
+    @property
+    def spoken(self) -> str:
+        """The name within a sentence, without an abbreviation in parentheses."""
+        return self.name.partition(" (")[0]
+
     def gains(self, baseline: Floats, scores: Floats) -> Floats:
         """Return by how much each score is better than its baseline."""
         return baseline - scores if self.is_loss else scores - baseline
@@ -483,7 +489,7 @@ class Scoring:
         plus = "+" if sign else ""
         # Adding zero removes the minus of a negative zero.
         percent, difference = round(100 * value, 1) + 0.0, round(value, 4) + 0.0
-        return f"{percent:{plus}.1f}\u00a0%" if self.is_loss else f"{difference:{plus}.4f}"
+        return f"{percent:{plus}.1f}{PERCENT}" if self.is_loss else f"{difference:{plus}.4f}"
 
 
 def check_scoring(scoring: str | Callable[..., float] | None) -> None:

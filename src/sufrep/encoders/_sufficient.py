@@ -153,7 +153,8 @@ class SufficientEncoder(GroupEncoder):
         ``components``, dicts of lists for ``pd.DataFrame``. The former has for each ``candidate`` its
         ``loss`` on the rows that it was judged on (mean squared error, −log P, or the share of errors of a
         classifier without probabilities), the ``gain`` over dropping the column, in which the losses of
-        single rows are limited, its ``standard_error``, ``n_rows``, ``n_columns`` and ``chosen``. The latter
+        single rows are limited, its ``standard_error``, both as shares of the loss without the column
+        (``relative_gain``, ``relative_error``), ``n_rows``, ``n_columns`` and ``chosen``. The latter
         has for each ``component`` of the chosen candidate the ``loss`` if its columns are shuffled among the
         rows held out, its ``contribution``, which is how much larger that is, and its ``standard_error``.
     target_type_ : str
@@ -427,6 +428,7 @@ def _report(judgement: Judgement, chosen: str, components: Sequence[str]) -> dic
     """What was compared, what each component contributes, and both in words."""
     names = list(judgement.losses)
     gains = [judgement.gain(name) for name in names]
+    shares = [judgement.relative_gain(name) for name in names]
     added = [judgement.contribution(chosen, component) for component in components]
     return {
         "summary": _summary(judgement, chosen),
@@ -435,6 +437,8 @@ def _report(judgement: Judgement, chosen: str, components: Sequence[str]) -> dic
             "loss": [judgement.loss(name) for name in names],
             "gain": [gain for gain, _ in gains],
             "standard_error": [error for _, error in gains],
+            "relative_gain": [gain for gain, _ in shares],
+            "relative_error": [error for _, error in shares],
             "n_rows": [judgement.n_judged(name) for name in names],
             "n_columns": [judgement.n_columns[name] for name in names],
             "chosen": [name == chosen for name in names],
