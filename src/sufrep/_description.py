@@ -64,6 +64,8 @@ _FORM: dict[str, Any] = {
             **_CHOICES,
             "candidate": ["text"],
             "gain": ["number"],
+            "relative_gain": ["number"],
+            "relative_error": ["number"],
             "n_rows": ["count"],
             "n_columns": ["count"],
             "chosen": ["truth"],

@@ -99,6 +99,7 @@ ModelsOption = Annotated[
         help=f"{', '.join(COMPARISON_MODELS)}; several may follow.",
     ),
 ]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Compare the fast methods only.")]
 FoldsOption = Annotated[int, typer.Option("--folds", min=2, help="Folds of the cross-validation.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Random seed.")]
 HtmlOption = Annotated[
@@ -128,7 +129,7 @@ def compare(
     ] = None,
     methods: MethodsOption = ["usual"],
     models: ModelsOption = ["boosting"],
-    quick: Annotated[bool, typer.Option("--quick", help="Short for --methods quick.")] = False,
+    quick: QuickOption = False,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -228,6 +229,7 @@ def compare(
 
 def demo(
     html: Annotated[Path, output_option("--html", "File for the report.")] = Path("sufrep_demo.html"),
+    quick: QuickOption = False,
     jobs: JobsOption = -1,
     seed: SeedOption = 0,
     force: ForceOption = False,
@@ -248,7 +250,8 @@ def demo(
     X, y = pl.DataFrame(houses.columns()), pl.Series(houses.target, houses.y)
     simulated = f"The data are simulated: {X.height:,} house sales in {houses.n_levels} zip codes."
     message(simulated)
-    found = _run(X, y, group=houses.group, n_jobs=jobs, random_state=seed)
+    methods = "quick" if quick else "usual"
+    found = _run(X, y, group=houses.group, methods=methods, n_jobs=jobs, random_state=seed)
     loading = (
         f"import polars as pl\nfrom sufrep.datasets import load_houses\n"
         f"houses = load_houses(seed={seed})  # simulated\n"

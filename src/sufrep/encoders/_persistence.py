@@ -324,6 +324,8 @@ _REPORTS: dict[str, dict[str, type]] = {
         "loss": float,
         "gain": float,
         "standard_error": float,
+        "relative_gain": float,
+        "relative_error": float,
         "n_rows": int,
         "n_columns": int,
         "chosen": bool,
