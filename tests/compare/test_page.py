@@ -406,13 +406,13 @@ def test_the_page_says_what_was_kept_and_what_each_component_contributes(chosen)
     ).keys()
 
 
-def test_where_the_column_is_dropped_no_component_is_listed(rows):
+def test_an_encoder_that_chooses_is_not_fitted_to_all_rows_for_the_page_alone(rows):
     X, _ = rows()
     noise = np.random.default_rng(1).normal(size=len(X))
     found = compare(X, noise, group="town", methods=["sufficient", "drop"], models=Ridge(1.0), cv=3)
-    kept = part(comparison_page(found), "What SufficientEncoder kept")
-    assert kept.rows[kept.highlighted][:1] == ("drop",)
-    assert [table.title for table in kept.tables] == ["Show the choice in each fold"]
+    kept = part(comparison_page(found), "What SufficientEncoder kept in each fold")
+    assert [row[:2] for row in kept.rows] == [("1", "Ridge"), ("2", "Ridge"), ("3", "Ridge")]
+    assert not any("sufficient" in fitted for fitted in found._fitted)
 
 
 def test_times_are_plotted_against_improvements(found, done):

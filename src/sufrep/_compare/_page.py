@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -404,10 +405,15 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
 
 
 def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TablePart]:
-    """Return what the best encoder that chooses has kept of all rows, and what each component contributes."""
+    """Return what the encoder that chooses has kept, and what each component contributes.
+
+    That of all rows is known if it is the recommended one, which is fitted to them; else only that of folds.
+    """
     best = next((item for item in done if _chooses(item.method)), None)
     if best is None:
         return []
+    if (best.method, best.model) != comparison.best:
+        return [replace(_folds_table(comparison), title="What SufficientEncoder kept in each fold")]
     report = comparison.fitted_encoder(best.method, best.model).report_
     found = report["candidates"]
     unit = found["loss"][0]  # of dropping the column

@@ -39,7 +39,7 @@ from sufrep.cli._arguments import (
     usage_error,
 )
 from sufrep.cli._encode import keep_reading
-from sufrep.cli._progress import running_ranking, waiting
+from sufrep.cli._progress import number_in_table, running_ranking, waiting
 from sufrep.errors import import_package
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def _print(found: Comparison, printer: Printer) -> None:
     titles = ("method", "model", scoring.name, f"over {found.baseline}", "95 % interval", "adjusted p")
     done = [item for item in found.summaries if not item.failed]
     rows = [
-        (item.method, item.model, f"{item.score:.5g}", *_improvement(found, item), *_size(item))
+        (item.method, item.model, number_in_table(item.score), *_improvement(found, item), *_size(item))
         for item in done[:_SHOWN]
     ]
     printer.table((*titles, "columns", "seconds"), rows, n_left=2)

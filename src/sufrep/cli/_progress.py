@@ -107,8 +107,8 @@ class RunningRanking:
             if (method, model) not in self._printed:
                 self._printed.add((method, model))
                 left = time_in_words(standing.seconds_left)
-                line = f"compare: {method} with {model}: {score:.5g}, place {place}; about {left} left"
-                print(line, file=sys.stderr)
+                done = f"compare: {method} with {model}: {number_in_table(score)}"
+                print(f"{done}, place {place}; about {left} left", file=sys.stderr)
         if standing.n_done == standing.n_all:
             print_end("compare", monotonic() - self._started)
 
@@ -134,8 +134,19 @@ class RunningRanking:
         table.add_column("")
         table.add_column("score", justify="right")
         for place, (method, model, score) in enumerate(standing.ranking[:_SHOWN], 1):
-            table.add_row(str(place), method, model, f"{score:.5g}")
+            table.add_row(str(place), method, model, number_in_table(score))
         return table
+
+
+def number_in_table(value: float) -> str:
+    """Format a score: five digits, and large numbers without decimals.
+
+    Examples
+    --------
+    >>> number_in_table(121_391.7), number_in_table(0.123456)
+    ('121,392', '0.12346')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.5g}"
 
 
 class _Bar:
