@@ -489,11 +489,13 @@ def _folds_table(comparison: Comparison) -> TablePart:
 
 
 def map_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart]:
-    """Return the map of the best method that has one."""
+    """Return the map of the recommended method, or of the best that has one and is quickly fitted."""
     data = comparison.plan.data
     means, means_title = target_means(data)
-    for item in done:
-        if item.method not in MAPPABLE:
+    best = comparison.best
+    for item in sorted(done, key=lambda item: (item.method, item.model) != best):
+        is_best = (item.method, item.model) == best
+        if item.method not in MAPPABLE or (_chooses(item.method) and not is_best):
             continue
         encoder = comparison.fitted_encoder(item.method, item.model)
         representation = list(encoder.representations_.values())[data.group_position]
