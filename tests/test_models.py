@@ -173,3 +173,14 @@ def test_the_mean_loss_is_scikit_learn_s(rows):
 def test_the_loss_of_an_impossible_class_is_bounded(label):
     losses = log_losses(np.array([[1.0, 0.0]]), np.array(["sure", "impossible"]), np.array([label]))
     assert losses.tolist() == [-np.log(MIN_PROBABILITY)]
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_the_default_boosting_stops_early_where_there_is_nothing_to_learn(classes):
+    # Without it, 100 trees fit the noise, and columns that say nothing look as if they helped a little.
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(1000, 5)), rng.normal(size=1000)
+    y = noise > 0 if classes else noise
+    (model,) = make_models("boosting", classes=classes, seed=0)[0].values()
+    assert model.fit(X, y).n_iter_ < 30
+    assert model.fit(X, X[:, 0] > 0 if classes else X[:, 0]).n_iter_ > 50

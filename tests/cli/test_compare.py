@@ -99,6 +99,7 @@ def test_the_results_are_those_of_python(sufrep, table):
         rows.drop("price"), rows["price"], group="zipcode", methods=methods, models="linear", cv=2
     ).to_dict()
     printed = json.loads(result.out)
+    assert printed["notes"].pop() == "Left out by --drop: 'id', 'rating', 'cheap'."
     for part in ("results", "fold_scores"):
         found[part], printed[part] = (
             [without_seconds(row) for row in half[part]] for half in (found, printed)

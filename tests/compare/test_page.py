@@ -50,7 +50,13 @@ def test_the_verdict_comes_first_then_the_ranking_the_code_and_the_rest(found):
     assert page.title == "town: which encoding predicts price best?"
     assert page.verdict == found.verdict
     assert titles(page) == [
-        *("Ranking", "Use the best pipeline", "All results", "Fold by fold", "Map of the levels of town"),
+        *(
+            "Ranking",
+            "Use the recommended pipeline",
+            "All results",
+            "Fold by fold",
+            "Map of the levels of town",
+        ),
         *("In how many directions the levels differ", "How large the levels are", "Time against accuracy"),
         "The methods in one line each",
     ]
@@ -161,7 +167,7 @@ def test_a_page_of_failures_only(rows):
 
 
 def test_the_code_loads_the_data_and_builds_the_winner(found):
-    code = part(comparison_page(found, "X, y = mine()"), "Use the best pipeline")
+    code = part(comparison_page(found, "X, y = mine()"), "Use the recommended pipeline")
     assert isinstance(code, CodePart)
     assert "X, y = mine()" in code.code
     assert f"make_encoder('{found.best.method}', 'town'" in code.code
@@ -237,7 +243,7 @@ def test_rare_and_new_levels_have_a_table_if_there_are_any(found, rows):
     few = compare(X, y, group="town", methods="means", models="linear")
     (table,) = level_kinds_parts(few, few.summaries)
     kinds = {"common": 117, "rare": 2, "new": 1}
-    assert table.columns == ["method", "model", *(f"{kind}: {n} of the rows" for kind, n in kinds.items())]
+    assert table.columns == ["method", "model", *(f"{kind} levels, rows: {n}" for kind, n in kinds.items())]
     assert table.rows == [
         (item.method, item.model, item.common, item.rare, item.new) for item in few.summaries
     ]
@@ -332,7 +338,7 @@ def test_the_baseline_alone_has_no_chart_of_folds(rows):
 def test_the_map_lists_the_largest_levels(found, done):
     (part,) = map_parts(found, done)
     data = found.plan.data
-    assert part.table.title == "Show the 6 largest levels as a table"
+    assert part.table.title == "Show all levels as a table"
     assert [row[1] for row in part.table.rows] == sorted(data.counts.tolist(), reverse=True)
     assert {row[0] for row in part.table.rows} == set("abcdef")
     assert part.search == SearchBox("search", "Find a level", "label")
@@ -345,7 +351,7 @@ def test_a_method_without_columns_has_no_map(found, done, monkeypatch):
 
 def test_the_spectrum_counts_directions_above_noise(found):
     (part,) = spectrum_parts(found)
-    assert "1 of 2 directions are above it" in part.text
+    assert "Directions above it: 1 of 2" in part.text
 
 
 def test_one_direction_has_no_spectrum(rows):

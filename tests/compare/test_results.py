@@ -297,11 +297,11 @@ def test_a_winner_by_a_significant_difference():
     drop = summary("drop", 3.0, n_columns=0)
     best = better("means", 61_283.0, 0.012)
     assert verdict(best, replace(ONE_HOT, score=70_911.0), replace(drop, score=95_020.0)) == [
-        "Encode zipcode with MeansEncoder (means): typical error 61,300 instead of 70,900 "
+        "Encode zipcode with means (MeansEncoder): typical error 61,300 instead of 70,900 "
         "with one-hot columns, 25.0 % less (95 % interval 10.0 to 40.0 %).",
-        "Without zipcode, the typical error is 95,000.",
         "The difference is unlikely to be chance (p = 0.012, corrected for overlapping folds and for 2 "
         "methods compared).",
+        "Without zipcode, the typical error is 95,000.",
     ]
 
 
@@ -326,7 +326,7 @@ def test_a_winner_that_may_be_chance():
 )
 def test_without_a_test_the_verdict_says_why_and_claims_nothing(reason, hint):
     assert verdict(summary("means", 1.5, improvement=0.25, no_test=reason), ONE_HOT) == [
-        "Encode zipcode with MeansEncoder (means): typical error 1.5 instead of 2 with "
+        "Encode zipcode with means (MeansEncoder): typical error 1.5 instead of 2 with "
         "one-hot columns, 25.0 % less.",
         f"No test: {reason}. Whether this is chance cannot be said; use {hint}.",
     ]
@@ -354,7 +354,7 @@ def test_a_column_that_does_not_help_is_left_out():
     means = summary("means", 1.99, over_drop=0.005, p_over_drop=0.31)
     assert verdict(drop, means, baseline="drop", helps=False) == [
         "Leave zipcode out: no encoding of it makes forest predict price clearly better.",
-        "Without it, the typical error is 2; with the best encoding, MeansEncoder (means), 1.99 (p = 0.310).",
+        "Without it, the typical error is 2; with the best encoding, means (MeansEncoder), 1.99 (p = 0.310).",
     ]
     assert verdict(drop, means, baseline="drop")[0] == (
         "Leave zipcode out: forest predicts price as well without it, within 1 % or one standard error."
@@ -372,7 +372,7 @@ def test_an_identifier_is_left_out_whatever_the_scores_say():
 def test_improvements_of_scores_are_differences():
     best = better("means", 0.8, 0.01, improvement=0.0612, low=0.01, high=0.11)
     assert verdict(best, summary("one_hot", 0.7388), scoring=SCORE)[0] == (
-        "Encode zipcode with MeansEncoder (means): r2 0.8 instead of 0.7388 with one-hot columns, 0.0612 "
+        "Encode zipcode with means (MeansEncoder): r2 0.8 instead of 0.7388 with one-hot columns, 0.0612 "
         "more (95 % interval 0.0100 to 0.1100)."
     )
 
@@ -381,7 +381,7 @@ def test_log_loss_comes_with_a_score_that_readers_know():
     scoring = make_scoring(None, "binary")
     best, base = better("means", 0.51, 0.01, also=0.812), replace(ONE_HOT, also=0.79)
     assert verdict(best, base, scoring=scoring)[0] == (
-        "Encode zipcode with MeansEncoder (means): log loss 0.51 instead of 2 with one-hot columns, 25.0 % "
+        "Encode zipcode with means (MeansEncoder): log loss 0.51 instead of 2 with one-hot columns, 25.0 % "
         "less (95 % interval 10.0 to 40.0 %); AUC 0.812 instead of 0.790."
     )
 
@@ -393,13 +393,12 @@ def test_nothing_is_relative_to_a_baseline_without_loss():
 
 def test_methods_that_are_as_good_are_named_and_why_the_simplest_was_chosen():
     best, top = better("fisher", 1.51, 0.02, n_columns=1), better("means", 1.5, 0.01)
+    as_good = "As good, within 1 % of the typical error or one standard error of the difference"
     assert verdict(best, top, ONE_HOT, as_good=[top], top=top)[-1] == (
-        "As good, within 1 % or one standard error: means. FisherEncoder (fisher) is the simplest of these "
-        "(1 column instead of 3; means has 1.5)."
+        f"{as_good}: means. Of these, fisher adds the fewest columns (1). The best typical error is 1.5, "
+        "with means and 3 columns."
     )
-    assert verdict(top, best, ONE_HOT, as_good=[best])[-1] == (
-        "As good, within 1 % or one standard error: fisher."
-    )
+    assert verdict(top, best, ONE_HOT, as_good=[best])[-1] == f"{as_good}: fisher."
 
 
 def test_many_that_are_as_good_are_counted():
@@ -412,15 +411,22 @@ def test_many_that_are_as_good_are_counted():
 def test_a_baseline_that_failed_with_this_model_is_not_mentioned():
     failed = summary("one_hot", nan, failure="no")
     assert verdict(better("means", 1.5, nan), failed) == [
-        "Encode zipcode with MeansEncoder (means). It has typical error 1.5."
+        "Encode zipcode with means (MeansEncoder). It has typical error 1.5."
     ]
 
 
-def test_rare_and_new_levels_are_reported_apart():
-    best = better("means", 1.5, 0.01, common=1.4, rare=2.0, new=3.0, n_common=90, n_rare=8, n_new=2)
+def test_rare_and_new_levels_are_reported_apart_and_next_to_the_column_left_out():
+    kinds = {"n_common": 90, "n_rare": 8, "n_new": 2}
+    best = better("means", 1.5, 0.01, common=1.4, rare=2.0, new=3.0, **kinds)
     assert verdict(best, ONE_HOT)[-1] == (
-        "The typical error is 1.4 in rows of common levels (90 % of the rows); 2 in rows of rare "
-        "levels (8 % of the rows); 3 in rows of new levels (2 % of the rows)."
+        "The typical error is 1.4 in rows of common levels (90 %); 2 in rows of rare levels (8 %); 3 in rows "
+        "of new levels (2 %)."
+    )
+    drop = summary("drop", 2.0, n_columns=0, common=2.5, rare=1.9, new=3.0, **kinds)
+    assert verdict(best, ONE_HOT, drop)[-1] == (
+        "The typical error is 1.4 in rows of common levels (90 %), 2.5 without it; 2 in rows of rare levels "
+        "(8 %), 1.9 without it; 3 in rows of new levels (2 %), 3 without it. It does not help rows of rare "
+        "and new levels."
     )
 
 

@@ -340,8 +340,11 @@ def _map_colour(alt: Any, values: Floats, title: str) -> Any:
     """Colours end at the 2 % and 98 % quantiles, so that a few outliers do not leave all others grey."""
     known = values[np.isfinite(values)]
     low, middle, high = np.quantile(known, [0.02, 0.5, 0.98]).tolist() if len(known) else (0.0, 0.0, 0.0)
-    if not low < middle < high:
-        low, middle, high = low - 1.0, (low + high) / 2, high + 1.0
+    if len(known) and not low < middle < high:  # most values are the same
+        low, high = float(known.min()), float(known.max())
+        middle = (low + high) / 2
+    if not low < high:
+        low, high = low - 1.0, high + 1.0
     scale = alt.Scale(domain=[low, middle, high], range=_COLOURS, clamp=True, interpolate="rgb")
     legend = alt.Legend(
         orient="top", titleOrient="left", gradientLength=140, gradientThickness=8, tickCount=3

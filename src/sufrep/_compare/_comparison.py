@@ -36,7 +36,7 @@ from sufrep._compare._suspicions import suspicions
 from sufrep._frames import frame_from_columns, library_of
 from sufrep._grid import check_n_jobs
 from sufrep._models import make_models
-from sufrep._names import COMPARED_METHODS, MAX_SEED
+from sufrep._names import COMPARED_METHODS, MAX_SEED, ONE_HOT
 from sufrep._report import write_page
 from sufrep.errors import ComparisonError, InvalidParameterError, check_name
 
@@ -368,7 +368,7 @@ def compare(
     >>> found.best
     Best(method='latent_state', model='linear')
     >>> found.verdict[0].partition(":")[0]
-    'Encode group with LatentStateEncoder (latent_state)'
+    'Encode group with latent_state (LatentStateEncoder)'
     """
     return watched_comparison(
         X,
@@ -431,6 +431,11 @@ def watched_comparison(
     baseline = choose_baseline(finished)
     summaries = summarise(finished, plan.scoring, baseline, plan.effective_n_folds)
     notes = (*unfinished_notes, *sample_notes, *data.notes, *model_notes, *fold_notes)
+    if ONE_HOT in check_methods(methods) and ONE_HOT not in chosen:
+        notes += (
+            f"One-hot columns of {len(data.levels):,} levels take long and are not compared; name them in "
+            "methods to compare them.",
+        )
     notes += tuple(suspicions(data, summaries, plan.scoring))
     return Comparison(plan, finished, summaries, baseline, notes, all_data)
 

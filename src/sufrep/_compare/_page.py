@@ -192,7 +192,7 @@ def _facts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
         ("rows", f"{len(data.y):,}"),
         ("levels", f"{len(data.levels):,}"),
         ("rows per level", f"{counts.min():,} to {counts.max():,}"),
-        ("task", data.task),
+        ("task", data.task if data.task != "multiclass" else f"{len(set(data.y.tolist()))} classes"),
         ("scoring", plan.scoring.name),
         ("folds", f"{comparison.n_folds}{repeated}"),
         ("models", ", ".join(plan.models)),
@@ -201,7 +201,7 @@ def _facts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
 
 def code_part(comparison: Comparison, loading: str | None) -> CodePart:
     return CodePart(
-        title="Use the best pipeline",
+        title="Use the recommended pipeline",
         text="A scikit-learn pipeline. In Python, comparison.fit_best() returns the same pipeline, fitted.",
         code=pipeline_code(comparison.pipeline(*comparison.best), loading),
     )
@@ -259,7 +259,7 @@ def level_kinds_parts(comparison: Comparison, done: Sequence[Summary]) -> list[T
     return [
         TablePart(
             title="Common, rare and new levels",
-            columns=["method", "model", *(f"{kind}: {n_rows[kind]:,} of the rows" for kind in kinds)],
+            columns=["method", "model", *(f"{kind} levels, rows: {n_rows[kind]:,}" for kind in kinds)],
             rows=[
                 (item.method, item.model, *(number_or_none(getattr(item, kind)) for kind in kinds))
                 for item in done
@@ -379,7 +379,7 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
             title="Fold by fold",
             text=(
                 f"The same differences in each fold, with {model}. If they change their sign from fold to "
-                "fold, they may be chance. Point at a dot to follow its fold."
+                "fold, they may be chance. Grey ticks are means. Point at a dot to follow its fold."
             ),
             chart=paired_dots(
                 rows=rows,
@@ -455,8 +455,9 @@ def _component_tables(components: dict[str, Any], unit: float) -> list[TablePart
         columns=["component", "contribution", "standard error"],
         rows=rows,
         text=(
-            "By how much the loss grows if the columns of a component are shuffled among the rows, as a "
-            "share of the loss without the column. What two components both say counts for neither."
+            "By how much the loss grows if the columns of a component are shuffled among the rows, in "
+            "percent of the loss without the group; that may be more than 100\u00a0%. Components that carry "
+            "the same information each look less important than they are."
         ),
         explained=METHOD_TEXTS,
         unfolded=True,
@@ -510,6 +511,7 @@ def _plane_part(
 ) -> ChartPart:
     labels, counts = data.level_names(), data.counts
     largest = (-counts).argsort(kind="stable")[:_MAX_LISTED_LEVELS]
+    listed = "all" if len(largest) == len(labels) else f"the {len(largest):,} largest"
     limited = f" Only the {MAX_LEVELS:,} largest levels are drawn." if len(labels) > MAX_LEVELS else ""
     return ChartPart(
         title=f"Map of the levels of {data.group_name}",
@@ -527,7 +529,7 @@ def _plane_part(
         ),
         description=f"{len(labels)} levels in the plane of their vectors by {method}.",
         table=TablePart(
-            f"Show the {len(largest):,} largest levels as a table",
+            f"Show {listed} levels as a table",
             ("level", "rows", means_title),
             [(labels[i], int(counts[i]), float(means[i])) for i in largest.tolist()],
         ),
@@ -546,7 +548,7 @@ def spectrum_parts(comparison: Comparison) -> list[ChartPart]:
             text=(
                 "Spectrum of the matrix of covariate means: each bar is a direction, and its height is the "
                 "share of the variance between levels. The line shows what the same rows give if levels are "
-                f"assigned at random; {n_above} of {len(spectrum.shares)} directions are above it."
+                f"assigned at random. Directions above it: {n_above} of {len(spectrum.shares)}."
             ),
             chart=spectrum_bars(spectrum.shares, noise=spectrum.noise),
             description=f"Spectrum of the means matrix; directions above noise: {n_above}.",

@@ -396,14 +396,14 @@ def make_verdict(
         found = _scores(best, reference, gain, scoring)
         paragraphs = [f"{headline}: {found}." if reference else f"{headline}. It has {found}."]
         without = of_model.get(DROP)
-        if without is not None and reference is not None and reference.method != DROP:
-            value = score_text(without.score, scoring)
-            paragraphs.append(f"Without {group}, the {scoring.spoken} is {value}.")
         if reference is not None:
             n_compared = sum(item.model == best.model and not item.failed for item in summaries) - 1
             paragraphs.append(_evidence(gain, n_compared))
+        if without is not None and reference is not None and reference.method != DROP:
+            value = score_text(without.score, scoring)
+            paragraphs.append(f"Without {group}, the {scoring.spoken} is {value}.")
         paragraphs.append(_ties(choice, scoring))
-    paragraphs.append(_by_level_kind(best, scoring))
+        paragraphs.append(_by_level_kind(best, without, scoring))
     return tuple(text for text in paragraphs if text)
 
 
@@ -416,7 +416,7 @@ def described(method: str) -> str:
     if method == TARGET_ENCODER:
         return "scikit-learn's TargetEncoder"
     name = METHODS[method][0].__name__
-    return name if method == "sufficient" else f"{name} ({method})"
+    return name if method == "sufficient" else f"{method} ({name})"
 
 
 def score_text(value: float, scoring: Scoring) -> str:
@@ -520,28 +520,34 @@ def _ties(choice: Choice, scoring: Scoring) -> str:
         return ""
     shown = ", ".join(item.method for item in others[:_MAX_NAMED])
     more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
-    text = f"As good, within {_MARGIN_TEXT} or one standard error: {shown}{more}."
-    if choice.best is choice.top:
+    text = (
+        f"As good, within {_MARGIN_TEXT} of the {scoring.spoken} or one standard error of the difference: "
+        f"{shown}{more}."
+    )
+    best, top = choice.best, choice.top
+    if best is top:
         return text
-    fewer = f"{_columns(choice.best)} instead of {choice.top.n_columns}"
-    score = f"{choice.top.method} has {score_text(choice.top.score, scoring)}"
-    return f"{text} {described(choice.best.method)} is the simplest of these ({fewer}; {score})."
+    smallest = f"{score_text(top.score, scoring)}, with {top.method} and {top.n_columns} columns"
+    fewest = f"Of these, {best.method} adds the fewest columns ({best.n_columns})"
+    return f"{text} {fewest}. The best {scoring.spoken} is {smallest}."
 
 
-def _columns(item: Summary) -> str:
-    return f"{item.n_columns} column" if item.n_columns == 1 else f"{item.n_columns} columns"
-
-
-def _by_level_kind(best: Summary, scoring: Scoring) -> str:
-    """Say how well rows of common, rare and new levels are predicted."""
+def _by_level_kind(best: Summary, without: Summary | None, scoring: Scoring) -> str:
+    """Say how well rows of common, rare and new levels are predicted, and without the column."""
     counts = {kind: getattr(best, f"n_{kind}") for kind in LEVEL_KINDS}
     n_rows = sum(counts.values())
     if not counts["rare"] + counts["new"]:
         return ""
-    parts = [
-        f"{score_text(getattr(best, kind), scoring)} in rows of {kind} levels "
-        f"({100 * count / n_rows:.2g}\u00a0% of the rows)"
-        for kind, count in counts.items()
-        if count and math.isfinite(getattr(best, kind))
-    ]
-    return f"The {scoring.spoken} is {'; '.join(parts)}." if parts else ""
+    parts, no_help = [], []
+    for kind, count in counts.items():
+        score, other = getattr(best, kind), math.nan if without is None else getattr(without, kind)
+        if not count or not math.isfinite(score):
+            continue
+        part = f"{score_text(score, scoring)} in rows of {kind} levels ({100 * count / n_rows:.2g}{PERCENT})"
+        parts.append(f"{part}, {score_text(other, scoring)} without it" if math.isfinite(other) else part)
+        if math.isfinite(other) and scoring.gains(np.array([other]), np.array([score]))[0] <= 0:
+            no_help.append(kind)
+    if not parts:
+        return ""
+    text = f"The {scoring.spoken} is {'; '.join(parts)}."
+    return f"{text} It does not help rows of {' and '.join(no_help)} levels." if no_help else text

@@ -224,6 +224,9 @@ def compare(
         budget=budget,
         random_state=seed,
     )
+    if roles.drop:
+        left_out = f"Left out by --drop: {', '.join(map(repr, roles.drop))}."
+        found = replace(found, notes=(*found.notes, left_out))
     _finish(found, html, save, _loading_code(source, roles), source, as_json=as_json)
 
 
