@@ -11,12 +11,12 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)
 WHOLE_FITS := src tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py \
 	$(addprefix tests/cli/test_,compare.py main.py) \
 	$(addprefix tests/compare/test_,comparison.py snippet.py) \
-	tests/frames/test_factorize.py \
-	$(addprefix tests/charts/test_,drift.py points.py rankings.py) \
-	$(addprefix tests/paper/test_,$(addsuffix .py,effects figures methods models run)) \
-	tests/test_archive.py \
-	$(addprefix tests/solvers/test_,$(addsuffix .py,effects level_kernels low_rank mixed_model mixture multinomial \
-	nesting sparse_pca)) \
+	$(addprefix tests/frames/test_,array.py factorize.py) \
+	$(addprefix tests/charts/test_,$(addsuffix .py,drift effects label_placement points rankings)) \
+	$(addprefix tests/paper/test_,$(addsuffix .py,effect_summary effects figures methods models protocols run summary)) \
+	tests/test_archive.py tests/test_atomic.py \
+	$(addprefix tests/solvers/test_,$(addsuffix .py,closed_forms effects experts level_kernels local_effects low_rank \
+	mixed_model mixture multinomial nesting sparse_pca standard_errors)) \
 	$(addprefix tests/encoders/test_,$(addsuffix .py,composition conformance cross_fitting \
 	every_frame_library judging latent_regressor latent_state lemmas level_models low_rank means new_levels \
 	persistence registry sufficiency sufficient))
@@ -29,7 +29,7 @@ WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Compare every representation on simulated houses; ends with a report to open
+demo: $(READY) ## Compare encodings of zip codes on simulated houses; ends with a report to open
 	@mkdir -p demo_output
 	@$(BIN)/sufrep demo --html demo_output/report.html
 
