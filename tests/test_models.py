@@ -16,7 +16,15 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sufrep._models import MIN_PROBABILITY, MODELS, LabelledClassifier, log_losses, make_learner, make_models
+from sufrep._models import (
+    MIN_PROBABILITY,
+    MODELS,
+    LabelledClassifier,
+    is_default_boosting,
+    log_losses,
+    make_learner,
+    make_models,
+)
 from sufrep.errors import InvalidParameterError, MissingDependencyError
 
 # Models by name
@@ -184,3 +192,13 @@ def test_the_default_boosting_stops_early_where_there_is_nothing_to_learn(classe
     (model,) = make_models("boosting", classes=classes, seed=0)[0].values()
     assert model.fit(X, y).n_iter_ < 30
     assert model.fit(X, X[:, 0] > 0 if classes else X[:, 0]).n_iter_ > 50
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_the_default_boosting_is_recognised_with_any_seed(classes):
+    (model,) = make_models("boosting", classes=classes, seed=7)[0].values()
+    assert is_default_boosting(model)
+    assert not is_default_boosting(clone(model).set_params(max_iter=101))
+    assert not any(
+        is_default_boosting(make(classes, 0)) for name, make in MODELS.items() if name != "boosting"
+    )

@@ -176,6 +176,14 @@ def _stopping_boosting(classes: bool, seed: int) -> Any:
     return _boosting(classes, seed, early_stopping=True)
 
 
+def is_default_boosting(model: Any) -> bool:
+    """Return whether a model is what the name "boosting" stands for, whatever its seed."""
+    if not isinstance(model, (HistGradientBoostingRegressor, HistGradientBoostingClassifier)):
+        return False
+    own = _stopping_boosting(is_classifier(model), model.random_state)
+    return bool(model.get_params() == own.get_params())
+
+
 def _linear(classes: bool, _seed: int) -> Any:
     model = LogisticRegression(max_iter=1000) if classes else Ridge()
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), model)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import TargetEncoder
 
 from sufrep._compare._data import LEVEL_KINDS
 from sufrep._grid import Failure, attempt, single_threaded_without_warnings
-from sufrep._models import LabelledClassifier, log_losses
+from sufrep._models import LabelledClassifier, is_default_boosting, log_losses
 from sufrep._names import (
     COMPARED_METHODS,
     DROP,
@@ -229,8 +229,11 @@ def make_method(data: ComparisonData, method: str, seed: int) -> Any:
 
 
 def judged_by(model: Any, encoder: Any) -> Any:
-    """Return the encoder with the model as its judge, if it has one: that is what its columns are for."""
-    if model is None or not isinstance(encoder, SufficientEncoder):
+    """Return the encoder with the model as its judge, if it has one: that is what its columns are for.
+
+    The default model is left to the encoder, whose own judge is the same boosting in a faster form.
+    """
+    if model is None or not isinstance(encoder, SufficientEncoder) or is_default_boosting(model):
         return encoder
     judge = model.estimator if isinstance(model, LabelledClassifier) else model
     return clone(encoder).set_params(estimator=clone(judge))
