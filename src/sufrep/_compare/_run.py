@@ -62,8 +62,6 @@ PERCENT = "\u00a0%"
 # One-hot columns of more levels are compared only if they are named.
 FEW_LEVELS = 100
 _INNER_FOLDS = 5
-# Splits that a worker keeps; more of them would only be read again.
-_KEPT_SPLITS = 10
 _LISTS = {"usual": USUAL_METHODS, "quick": QUICK_METHODS, "all": COMPARED_METHODS}
 # About how long a method takes, as a multiple of leaving the column out. They decide on the order, and on the
 # time left until a method has been measured; others take `_USUAL_COST`.
@@ -266,7 +264,7 @@ class SplitRows:
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """The rows of a split in a file, which every worker reads once; arrays stay in the file.
+    """The rows of a split in a file that workers read; arrays stay in the file.
 
     Attributes
     ----------
@@ -286,7 +284,7 @@ class StoredRows:
         return _load(self.path)
 
 
-@lru_cache(maxsize=_KEPT_SPLITS)
+@lru_cache(maxsize=1)  # reading again takes little time, keeping all splits much memory
 def _load(path: str) -> SplitRows:
     rows: SplitRows = joblib.load(path, mmap_mode="r")
     return rows
