@@ -533,13 +533,11 @@ class NoMomentsError(SufrepError, ValueError):
 
 
 class ComparisonError(SufrepError, RuntimeError):
-    """Every method of a comparison failed."""
+    """No method of a comparison has a result."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"Every method failed on these data, so none is the best. The first reason: {reason}\n"
-            "Hint: look at the failures in Comparison.table()."
-        )
+    def __init__(self, reason: str, hint: str = "look at the failures in Comparison.table().") -> None:
+        what = f"No method has a result on these data, so none is the best. The first reason: {reason}"
+        super().__init__(f"{what}\nHint: {hint}")
 
 
 # Files

@@ -121,7 +121,7 @@ def test_a_table_and_a_verdict_are_printed(sufrep, numbers):
 
 def test_measures_have_everyday_names(sufrep, numbers):
     result = sufrep(f"compare {numbers} --target price --group zipcode --scoring rmse {FAST} --json")
-    assert json.loads(result.out)["scoring"] == "root mean squared error"
+    assert json.loads(result.out)["scoring"] == "typical error (RMSE)"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from sufrep._splits import spread_folds
 from sufrep.errors import (
     ComparisonError,
     ForeignStepError,
+    IdColumnWarning,
     InvalidParameterError,
     MissingDependencyError,
     UnknownLibraryError,
@@ -487,3 +488,47 @@ def test_the_code_of_a_report_in_time_runs(rows):
     expected = found.pipeline("mixed_model", "linear").fit(X, y).predict(X)
     np.testing.assert_array_equal(names["model"].predict(X), expected)
     assert ("folds", "5, each later than its training rows by day") in comparison_page(found).facts
+
+
+# What a reviewer found
+
+
+def test_rows_that_are_tested_together_are_no_independent_evidence(rows):
+    for options in ({"folds": "grouped"}, {"cv": ShuffleSplit(4, random_state=0)}):
+        found = compare(*rows(), group="town", methods="means", models="linear", **{"cv": 3, **options})
+        assert all(item.rows is None for item in found.fold_scores)
+    found = compare(*rows(), group="town", methods="means", models="linear", cv=3)
+    assert all(len(item.rows) == 40 for item in found.fold_scores)
+
+
+def test_splits_of_the_user_are_of_all_rows(rows):
+    X, y = rows()
+    cv = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
+    found = compare(X, y, group="town", methods="means", models="linear", cv=cv, max_rows=50)
+    assert len(found.plan.data.y) == 120
+    assert [split.test.tolist() for split in found.plan.splits] == [test.tolist() for _, test in cv]
+
+
+def test_an_infinite_covariate_does_not_lose_a_comparison(rows):
+    X, y = rows()
+    X = X.assign(tax=y)
+    X.loc[0, "size"] = np.inf
+    found = compare(X, y, group="town", methods="drop", models="boosting", cv=3)
+    assert np.isfinite(found.summaries[0].score)
+
+
+def test_a_table_of_the_group_alone_is_compared_with_a_constant(rows):
+    X, _ = rows()
+    noise = np.random.default_rng(0).normal(size=len(X))
+    found = compare(X[["town"]], noise, group="town", methods="target_mean", models="linear")
+    assert not any(item.failed for item in found.summaries)
+    assert found.best.method == "drop"
+
+
+def test_an_identifier_next_to_another_group_does_not_decide(rows):
+    X, y = rows()
+    X = X.assign(id=[f"i{i}" for i in range(len(X))])
+    with pytest.warns(IdColumnWarning):
+        found = compare(X, y, group=["town", "id"], methods="target_mean", models="linear")
+    assert not found.plan.data.is_identifier
+    assert "every row has a level of its own" not in found.verdict[0]

@@ -305,6 +305,16 @@ def test_a_winner_by_a_significant_difference():
     ]
 
 
+def test_a_method_that_is_worse_has_an_interval_of_the_same_sign():
+    best = better("means", 2.04, 0.5, improvement=-0.02, low=-0.09, high=0.05)
+    assert verdict(best, ONE_HOT)[0].endswith(", 2.0 % more (95 % interval -5.0 to 9.0 %).")
+
+
+def test_without_a_test_over_dropping_the_verdict_says_why():
+    drop = summary("drop", 2.5, n_columns=0, improvement=-0.25, no_test="two folds")
+    assert verdict(replace(ONE_HOT, over_drop=0.2), drop)[1].startswith("No test: two folds.")
+
+
 def test_a_tiny_p_value_is_given_as_a_bound():
     assert "(p < 0.001, corrected" in verdict(better("means", 1.5, 1e-9), ONE_HOT)[1]
 

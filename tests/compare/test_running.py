@@ -69,7 +69,7 @@ def test_whoever_watches_may_stop_and_gets_what_is_done(rows):
     whole, part = watched(rows, Watching()), watched(rows, Watching(stop_after=4))
     # The fifth split had been prepared; nothing is started after that.
     assert {item.method for item in part.summaries} == {"drop"}
-    assert part.notes[0] == "Not compared, because there was no time: fisher, means."
+    assert part.notes[0] == "Not finished, and not compared: fisher, means."
     (drop,) = part.summaries
     assert drop.score == next(item.score for item in whole.summaries if item.method == "drop")
     assert part.best.method == "drop"
@@ -85,7 +85,7 @@ def test_a_budget_ends_a_comparison(rows):
     slow = slow_ridge()
     found = compare(X, y, group="town", methods=["means", "fisher"], models=slow, cv=2, n_jobs=1, budget=0.25)
     assert {item.method for item in found.summaries} == {"drop"}
-    assert "no time: fisher, means" in found.notes[0]
+    assert "not compared: fisher, means" in found.notes[0]
 
 
 def slow_ridge() -> Any:
@@ -182,7 +182,7 @@ def test_ctrl_c_reports_what_is_done_and_the_second_stops_at_once_without_orphan
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert "Press Ctrl-C again to stop at once." in err
-    assert "Note: Not compared, because there was no time: sufficient." in out
+    assert "Note: Not finished, and not compared: sufficient." in out
     assert (tmp_path / "report.html").exists()
 
     process = running(table, "--jobs", "2", "--html", str(tmp_path / "other.html"))

@@ -8,7 +8,7 @@ import re
 import warnings
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +34,7 @@ from sufrep._compare._run import (
 from sufrep._compare._running import Deadline, Listener, Watcher, run_comparison
 from sufrep._compare._suspicions import suspicions
 from sufrep._frames import frame_from_columns, library_of
-from sufrep._grid import check_n_jobs
+from sufrep._grid import Failure, attempt, check_n_jobs
 from sufrep._models import make_models
 from sufrep._names import COMPARED_METHODS, MAX_SEED, ONE_HOT
 from sufrep._report import write_page
@@ -344,7 +344,7 @@ def compare(
         Number of parallel jobs; −1 is one for each core.
     max_rows : int or None, default=100_000
         Larger tables are compared on a random sample of whole levels with about so many rows; None takes
-        all rows. `fit_best` always uses all rows.
+        all rows, and so do splits given by ``cv``. `fit_best` always uses all rows.
     budget : float, str or None, default=None
         Seconds, or a time such as "90s", "2m" or "1h", after which nothing more is started. Methods that
         were not finished are left out with a note.
@@ -418,12 +418,16 @@ def watched_comparison(
     check_methods(methods)
     deadline = Deadline(None if budget is None else read_seconds(budget))
     all_data = read_data(X, y, group, task, time)
-    data, sample_notes = sampled(all_data, max_rows, random_state)
+    # Splits that the user gives are of all rows.
+    data, sample_notes = sampled(all_data, max_rows if isinstance(cv, Integral) else None, random_state)
     built, model_notes = make_models(models, classes=data.task != "regression", seed=random_state)
     splits, fold_notes = make_splits(data, cv=cv, n_repeats=n_repeats, folds=folds, seed=random_state)
     measure = make_scoring(scoring, data.task)
     if isinstance(scoring, str):
         check_scorer(scoring, data.y, data.task)
+    if folds != "spread" or time is not None or not isinstance(cv, Integral):
+        # Rows that are tested together because they belong together are not independent; folds are.
+        measure = replace(measure, contributions=None)
     chosen = choose_methods(methods, len(data.levels))
     plan = ComparisonPlan(data, chosen, built, splits, measure, random_state)
     scores = run_comparison(plan, n_jobs, watcher, deadline)
@@ -436,7 +440,8 @@ def watched_comparison(
             f"One-hot columns of {len(data.levels):,} levels take long and are not compared; name them in "
             "methods to compare them.",
         )
-    notes += tuple(suspicions(data, summaries, plan.scoring))
+    suspicious = attempt(lambda: tuple(suspicions(data, summaries, plan.scoring)))
+    notes += () if isinstance(suspicious, Failure) else suspicious
     return Comparison(plan, finished, summaries, baseline, notes, all_data)
 
 
@@ -445,8 +450,9 @@ def _finished(scores: Sequence[FoldScore], plan: ComparisonPlan) -> tuple[list[F
     done = {method for (_, method), items in scores_by_method(scores) if len(items) == len(plan.splits)}
     missing = [method for method in plan.methods if method not in done]
     if not done:
-        raise ComparisonError("There was no time to finish any method.")
-    note = f"Not compared, because there was no time: {', '.join(missing)}."
+        hint = "give it more time, or compare fewer rows (max_rows) or methods."
+        raise ComparisonError("there was no time to finish any method.", hint)
+    note = f"Not finished, and not compared: {', '.join(missing)}."
     return [item for item in scores if item.method in done], [note] if missing else []
 
 
@@ -464,7 +470,7 @@ def read_seconds(budget: float | str) -> float:
     """
     read = _TIME.fullmatch(budget.strip().lower()) if isinstance(budget, str) else None
     seconds = float(read[1]) * _SECONDS[read[2]] if read else budget
-    if isinstance(seconds, (str, bool)) or not 0 < seconds < math.inf:
+    if not isinstance(seconds, Real) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
         raise InvalidParameterError("budget", budget, "seconds, or a time such as '90s', '2m' or '1h'")
     return float(seconds)
 

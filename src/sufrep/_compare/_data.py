@@ -129,7 +129,7 @@ class ComparisonData:
     @property
     def is_identifier(self) -> bool:
         """Whether every row has a level of its own, so that no level can occur in training and test rows."""
-        return len(self.levels) == len(self.codes)
+        return len(self.levels) == len(self.codes) and not isinstance(self.group, list)
 
     def level_kinds(self, split: Split) -> Codes:
         """Return the position in `LEVEL_KINDS` of the level of each test row, by its training rows."""
@@ -467,7 +467,7 @@ def _later_splits(time: TimeColumn, *, cv: Any, n_repeats: int, folds: str) -> t
     notes = [
         f"Every fold is tested on rows that are later, by {time.name!r}, than all rows it is trained on; "
         f"rows of the same time stay together. The first {len(first[1]):,} rows are never tested. Encoders "
-        "that use the target learn from earlier rows only."
+        "of sufrep that use the target learn from earlier rows only."
     ]
     if len(later) < n_folds:
         notes.append(f"{time.name!r} has too few different times for {n_folds} folds; {len(later)} are used.")

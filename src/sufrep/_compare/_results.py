@@ -53,7 +53,8 @@ class Summary:
         Improvement over the baseline with the same model, and the 95 % interval that belongs to
         `p_corrected`. Relative to the baseline's loss, or a difference of scores.
     p_plain : float
-        Paired t-test over the splits, which treats them as independent; no verdict rests on it.
+        t-test of the differences to the baseline, in all test rows or, where a score is no mean over rows
+        or rows are tested in groups, in the splits. It treats splits as independent; no verdict rests on it.
     p_corrected : float
         The same with the variance of Nadeau and Bengio, which accounts for overlapping training rows. NaN
         if there is no test.
@@ -388,7 +389,7 @@ def make_verdict(
     of_model = {item.method: item for item in summaries if item.model == best.model and not item.failed}
     # What the best is compared with: the baseline, or dropping the column if it is the baseline itself.
     reference = of_model.get(baseline if best.method != baseline else DROP)
-    gain = _reported_gain(best, of_drop=best.method == baseline)
+    gain = _reported_gain(best, reference, of_drop=best.method == baseline)
     if best.method == DROP:
         paragraphs = _leave_out(choice, of_model, scoring, group, target, is_identifier=is_identifier)
     else:
@@ -436,12 +437,13 @@ def score_text(value: float, scoring: Scoring) -> str:
     return f"{rounded:,.0f}"
 
 
-def _reported_gain(best: Summary, *, of_drop: bool) -> _Gain:
+def _reported_gain(best: Summary, reference: Summary | None, *, of_drop: bool) -> _Gain:
     """Return the improvement that the verdict speaks of, with the adjusted p-value."""
     if of_drop:
         numbers = (best.over_drop, best.low_over_drop, best.high_over_drop, math.nan, best.p_over_drop)
-    else:
-        numbers = (best.improvement, best.low, best.high, best.p_plain, best.p_adjusted)
+        # The two differ by as much the other way round, so that there is a test in both or in neither.
+        return _Gain(*numbers, None if reference is None else reference.no_test)
+    numbers = (best.improvement, best.low, best.high, best.p_plain, best.p_adjusted)
     return _Gain(*numbers, best.no_test)
 
 
@@ -455,7 +457,8 @@ def _scores(best: Summary, reference: Summary | None, gain: _Gain, scoring: Scor
     if math.isfinite(gain.improvement):
         text += f", {_change(gain.improvement, scoring)}"
     if math.isfinite(gain.low):
-        low, high = (scoring.improvement_text(value, sign=False) for value in (gain.low, gain.high))
+        ends = (gain.low, gain.high) if gain.improvement >= 0 else (-gain.high, -gain.low)
+        low, high = (scoring.improvement_text(value, sign=False) for value in ends)
         text += f" (95\u00a0% interval {low.removesuffix(PERCENT)} to {high})"
     if scoring.also is not None and math.isfinite(best.also):
         text += f"; {scoring.also[0]} {best.also:.3f} instead of {reference.also:.3f}"
@@ -527,7 +530,8 @@ def _ties(choice: Choice, scoring: Scoring) -> str:
     best, top = choice.best, choice.top
     if best is top:
         return text
-    smallest = f"{score_text(top.score, scoring)}, with {top.method} and {top.n_columns} columns"
+    columns = "1 column" if top.n_columns == 1 else f"{top.n_columns} columns"
+    smallest = f"{score_text(top.score, scoring)}, with {top.method} and {columns}"
     fewest = f"Of these, {best.method} adds the fewest columns ({best.n_columns})"
     return f"{text} {fewest}. The best {scoring.spoken} is {smallest}."
 

@@ -192,8 +192,8 @@ def choose_methods(methods: str | Sequence[str], n_levels: int) -> list[str]:
     One-hot columns of many levels take more time than all other usual methods, and must be named.
     """
     chosen = dict.fromkeys([DROP, *check_methods(methods)])
-    by_list = isinstance(methods, str) and methods in ("usual", "quick")
-    if by_list and n_levels > FEW_LEVELS:
+    named = {methods} if isinstance(methods, str) else set(methods)
+    if ONE_HOT in chosen and not named & {ONE_HOT, "all"} and n_levels > FEW_LEVELS:
         del chosen[ONE_HOT]
     return sorted(chosen, key=usual_cost)
 
@@ -333,6 +333,8 @@ def encode_split(encoder: Any, rows: SplitRows) -> EncodedSplit:
     n_columns = np.shape(train)[1] - rows.n_others
     choice = encoder.report_["summary"] if isinstance(encoder, SufficientEncoder) else None
     seconds = middle - start, end - middle
+    if not np.shape(train)[1]:  # without any column, models predict a constant, but most refuse to be fitted
+        train, test = (np.zeros((len(target), 1)) for target in (rows.y_train, rows.y_test))
     return EncodedSplit(train, test, rows.y_train, rows.y_test, n_columns, *seconds, rows.kinds, choice)
 
 
@@ -441,6 +443,8 @@ def _score_or_nan(measure: Callable[[Any, Any, Array], float], model: Any, colum
 # Scoring
 
 
+# Scorers of scikit-learn that the defaults stand for, and whether they are for numbers.
+_DEFAULT_SCORERS = {"neg_root_mean_squared_error": True, "neg_log_loss": False}
 _IN_UNITS = ("root mean squared error", "mean absolute error", "median absolute error", "max error")
 
 
@@ -507,6 +511,10 @@ def check_scoring(scoring: str | Callable[..., float] | None) -> None:
 def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scoring:
     """Return the measure that the user chose, or the default of the task."""
     check_scoring(scoring)
+    if isinstance(scoring, str) and _DEFAULT_SCORERS.get(EVERYDAY_SCORERS.get(scoring, scoring)) == (
+        task == "regression"
+    ):
+        scoring = None
     if scoring is None:
         if task == "regression":
             return Scoring(
@@ -519,7 +527,8 @@ def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scori
         also = ("AUC", get_scorer("roc_auc")) if task == "binary" else ("accuracy", get_scorer("accuracy"))
         return Scoring("log loss", _log_loss, is_loss=True, also=also, contributions=_row_log_losses)
     if callable(scoring):
-        return Scoring(getattr(scoring, "__name__", "score"), scoring, is_loss=False)
+        name = getattr(scoring, "__name__", "score")
+        return Scoring(name if name.isidentifier() else "score", scoring, is_loss=False)
     scoring = EVERYDAY_SCORERS.get(scoring, scoring)
     scorer = get_scorer(scoring)
     if scoring.startswith("neg_"):

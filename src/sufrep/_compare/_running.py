@@ -172,7 +172,11 @@ def run_comparison(
         watcher.see(Standing(n_done, n_all, scores[0].method, left.seconds(), ranking))
 
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory())) if n_workers > 1 else None
+        folder = (
+            Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
+            if n_workers > 1
+            else None
+        )
         run_grid(
             score_split,
             _cells(plan, folder),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _NEAR_PERFECT = 0.1
 _MOST_ROWS = 20_000
 _MOST_NAMED = 8
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def suspicions(data: ComparisonData, summaries: Sequence[Summary], scoring: Scoring) -> Iterator[str]:
@@ -44,8 +45,8 @@ def suspicions(data: ComparisonData, summaries: Sequence[Summary], scoring: Scor
     giving = [name for name, column in named if _loss_of_one(column[rows], data, rows) < _NEAR_PERFECT]
     if giving:
         yield (
-            f"Nearly perfect predictions are suspicious: {_listed(giving)} alone nearly gives "
-            f"{data.target_name!r} away. Is it known before the target is?"
+            f"Nearly perfect predictions are suspicious. Columns that nearly give {data.target_name!r} away "
+            f"by themselves: {_listed(giving)}. Are they known before the target is?"
         )
     else:
         yield "Nearly perfect predictions are suspicious: check that every column is known before the target."
@@ -86,6 +87,7 @@ def _loss_of_one(column: Floats, data: ComparisonData, rows: Codes) -> float:
     half = len(rows) // 2
     y, classes = data.y[rows], data.task != "regression"
     tree = (DecisionTreeClassifier if classes else DecisionTreeRegressor)(random_state=0)
+    column = np.where(np.abs(column) < _LARGEST, column, np.nan)  # trees refuse infinity
     predicted = tree.fit(column[:half, None], y[:half]).predict(column[half:, None])
     if classes:
         _, counts = np.unique(y[half:], return_counts=True)
