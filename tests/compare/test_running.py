@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 from sufrep import compare
-from sufrep._compare import watched_comparison
 from sufrep._compare._running import Deadline, Standing, TimeLeft
 from sufrep.errors import ComparisonError
 
@@ -46,7 +45,7 @@ class Watching:
 def watched(rows: Any, watching: Watching, **options: Any) -> Any:
     X, y = rows()
     given = {"group": "town", "methods": ["means", "fisher"], "models": "linear", "cv": 3, "n_jobs": 1}
-    return watched_comparison(X, y, watching, **{**given, **options})
+    return compare(X, y, progress=watching, **{**given, **options})
 
 
 def test_fast_methods_come_first_and_the_ranking_grows_with_them(rows):

@@ -37,7 +37,7 @@ _MARGIN = 0.02
 def axis_limits(
     values: Sequence[float], always: Sequence[float] = (), *, drawn: Sequence[float] = ()
 ) -> tuple[float, float]:
-    """Ends of an axis on which the better half of the values can be told apart, however bad the others are.
+    """Ends of an axis on which the better half of the values can be distinguished, however bad the rest.
 
     Zero, the better half (at least so much of it that it is not a single value) and what must always be seen
     get at least a third of the axis.

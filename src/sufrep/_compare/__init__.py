@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sufrep._compare._comparison import Comparison, compare, watched_comparison
+from sufrep._compare._comparison import Comparison, compare
 
-__all__ = ["Comparison", "compare", "watched_comparison"]
+__all__ = ["Comparison", "compare"]

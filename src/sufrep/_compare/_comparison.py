@@ -298,7 +298,7 @@ def compare(
     max_rows: int | None = 100_000,
     budget: float | str | None = None,
     random_state: int = 0,
-    progress: bool | Report = False,
+    progress: bool | Report | Watcher = False,
 ) -> Comparison:
     """Compare encodings of a column on your own data, by cross-validation.
 
@@ -370,46 +370,6 @@ def compare(
     >>> found.verdict[0].partition(":")[0]
     'Encode group with latent_state (LatentStateEncoder)'
     """
-    return watched_comparison(
-        X,
-        y,
-        Listener(progress),
-        group=group,
-        methods=methods,
-        models=models,
-        cv=cv,
-        n_repeats=n_repeats,
-        folds=folds,
-        time=time,
-        task=task,
-        scoring=scoring,
-        n_jobs=n_jobs,
-        max_rows=max_rows,
-        budget=budget,
-        random_state=random_state,
-    )
-
-
-def watched_comparison(
-    X: Any,
-    y: Any,
-    watcher: Watcher,
-    *,
-    group: Group | list[Group] | None,
-    methods: str | Sequence[str] = "usual",
-    models: str | Any | Sequence[Any] | Mapping[str, Any] = "boosting",
-    cv: Any = 5,
-    n_repeats: int = 1,
-    folds: str = "spread",
-    time: Column | None = None,
-    task: str = "auto",
-    scoring: str | Callable[..., float] | None = None,
-    n_jobs: int | None = None,
-    max_rows: int | None = 100_000,
-    budget: float | str | None = None,
-    random_state: int = 0,
-) -> Comparison:
-    """Do what `compare` does, with a watcher that sees the results so far and may stop it."""
     _check_whole("random_state", random_state, 0, MAX_SEED)
     _check_whole("n_repeats", n_repeats, 1)
     if max_rows is not None:
@@ -430,6 +390,7 @@ def watched_comparison(
         measure = replace(measure, contributions=None)
     chosen = choose_methods(methods, len(data.levels))
     plan = ComparisonPlan(data, chosen, built, splits, measure, random_state)
+    watcher = progress if isinstance(progress, Watcher) else Listener(progress)
     scores = run_comparison(plan, n_jobs, watcher, deadline)
     finished, unfinished_notes = _finished(scores, plan)
     baseline = choose_baseline(finished)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -55,6 +55,7 @@ class Standing:
     ranking: list[tuple[str, str, float]]
 
 
+@runtime_checkable
 class Watcher(Protocol):
     """Sees how far a comparison is, and may stop it."""
 

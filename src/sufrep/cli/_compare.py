@@ -281,10 +281,10 @@ def check_renderer(html: Path | None) -> None:
 
 def _run(X: Any, y: Any, **parameters: Any) -> Comparison:
     """Compare with the results so far on the screen; Ctrl-C ends it with what is done."""
-    from sufrep._compare import watched_comparison
+    from sufrep import compare
 
     with report_warnings(_SPELLING), running_ranking() as watcher:
-        return watched_comparison(X, y, watcher, **parameters)
+        return compare(X, y, progress=watcher, **parameters)
 
 
 def _loading_code(source: TableSource, roles: ColumnRoles) -> str:

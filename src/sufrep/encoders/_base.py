@@ -461,7 +461,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def _read_training(
         self, table: Table, y: Any, sample_weight: Any, *, reset: bool = True, is_chunk: bool = False
     ) -> Inputs:
-        """Read training rows of a table and a target that were told apart."""
+        """Read training rows, given the table without the target, and the target."""
         layout = self._layout_of(table) if reset else self.layout_
         inputs = self._read_rows(table, layout, y, sample_weight, reset=reset)
         # Chunks are not cross-fitted, and all rows of one may well have the same time.
