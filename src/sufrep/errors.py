@@ -235,14 +235,108 @@ class TimeColumnError(SufrepError, ValueError):
 
 
 class LazyFrameError(SufrepError, TypeError):
-    """X is a query that has not been executed, not a table in memory."""
+    """X is a query that has not been executed, and what was asked for needs rows in memory."""
 
-    def __init__(self, X: object) -> None:
+    def __init__(self, X: object, what: str = "", hint: str = "") -> None:
         kind = _kind_in_words(X)
         first = "call .pl() or .df()" if "duckdb" in kind.lower() else "collect it first"
         super().__init__(
-            f"X is a {kind}, which holds no rows yet; expected a frame in memory or an array.\n"
-            f"Hint: {first}, or pass it in chunks to partial_fit."
+            f"X is a {kind}, which holds no rows yet{what and f'; {what}'}.\n"
+            f"Hint: {hint or f'{first}, or pass it in chunks to partial_fit.'}"
+        )
+
+
+class LazyOutputError(SufrepError, ValueError):
+    """What was asked for cannot be returned as a lazy frame."""
+
+    @classmethod
+    def of_container(cls, engine: str, container: str) -> LazyOutputError:
+        """Rows were asked for in the container of ``set_output``."""
+        return cls(
+            f"set_output asks for {container}, but a lazy frame of {engine} is encoded as such a frame.\n"
+            'Hint: call set_output(transform="default") on every step, and collect the result.'
+        )
+
+    @classmethod
+    def of_columns(cls, found: int, most: int) -> LazyOutputError:
+        """So many columns would stall the planners of engines."""
+        return cls(
+            f"The encoding has {found:,} new columns; on a lazy frame it has at most {most:,}.\n"
+            "Hint: choose an encoder with fewer columns, such as LowRankEncoder, or collect the frame first."
+        )
+
+    @classmethod
+    def of_sparse(cls) -> LazyOutputError:
+        """A lazy frame has no sparse columns."""
+        return cls(
+            "sparse_output=True asks for a sparse matrix, which no lazy frame can be.\n"
+            "Hint: set sparse_output=False, or collect the frame first."
+        )
+
+
+class LazyTrainingError(SufrepError, ValueError):
+    """``fit_transform`` on a lazy frame was asked for columns that each row would need for itself."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
+
+
+class FoldColumnError(SufrepError, ValueError):
+    """A column of folds does not put every row into one of at least two folds."""
+
+    def __init__(self, column: str, *, has_nulls: bool) -> None:
+        what = "nulls" if has_nulls else "the same fold in every row"
+        super().__init__(
+            f"The column of folds, {column!r}, holds {what}; expected one of at least two folds in every row.\n"
+            "Hint: make one, for instance of a hash of the row's identifier, modulo 5."
+        )
+
+
+class RowsNeededError(SufrepError, TypeError):
+    """An encoder needs rows in memory, and X is a lazy frame."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
+
+
+class EngineError(SufrepError, RuntimeError):
+    """An engine failed: DuckDB, Spark, Dask, polars or a database behind Ibis."""
+
+    def __init__(self, engine: str, step: str, cause: BaseException) -> None:
+        lines = str(cause).strip().splitlines() or [type(cause).__name__]
+        super().__init__(
+            f"{engine} failed while {step}: {type(cause).__name__}: {lines[0]}\n"
+            "Hint: nothing was changed or written. The full message of the engine is the cause of this error."
+        )
+
+
+class ForbiddenUploadError(SufrepError, PermissionError):
+    """A connection of DuckDB does not let a small table be joined to its own."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The DuckDB connection of X does not read Python objects, so the table of levels cannot be "
+            'joined.\nHint: run "SET python_enable_replacements = true" on that connection.'
+        )
+
+
+class OldNarwhalsError(SufrepError, ImportError):
+    """narwhals is too old for lazy frames."""
+
+    def __init__(self, found: str, least: str) -> None:
+        super().__init__(
+            f"Lazy frames need narwhals {least} or newer, this is {found}.\n"
+            f'Hint: pip install "narwhals>={least}", or collect the frame first.'
+        )
+
+
+class KeyTypeError(SufrepError, TypeError):
+    """A group column of a lazy frame has a type whose values cannot be levels."""
+
+    def __init__(self, column: str, dtype: str) -> None:
+        super().__init__(
+            f"Column {column!r} is of type {dtype}; the levels of a lazy frame are text, categories, integers, "
+            "booleans, floats, dates or datetimes.\nHint: cast the column to text."
         )
 
 
@@ -409,9 +503,10 @@ class LengthMismatchError(SufrepError, ValueError):
 class InfiniteValueError(SufrepError, ValueError):
     """A covariate contains an infinite value."""
 
-    def __init__(self, column: str, n_infinite: int, first_row: int) -> None:
+    def __init__(self, column: str, n_infinite: int, first_row: int | None = None) -> None:
+        where = "" if first_row is None else f", the first in row {first_row}"
         super().__init__(
-            f"Covariate {column!r} contains infinity: {n_infinite} value(s), the first in row {first_row}. "
+            f"Covariate {column!r} contains infinity: {n_infinite} value(s){where}. "
             "Numbers that are too large for a float count as infinite.\n"
             "Hint: replace them by nulls (NaN), which are skipped, or clip them."
         )

@@ -6,6 +6,7 @@ from sufrep._frames._eager import (
     ArrayTable,
     FrameTable,
     cross,
+    factorize_objects,
     frame_from_columns,
     is_frame,
     library_of,
@@ -15,17 +16,25 @@ from sufrep._frames._eager import (
     taken,
     with_missing_level,
 )
+from sufrep._frames._keys import Key
+from sufrep._frames._lazy import LazyFactor, LazyTable, LevelLookup, is_lazy
 from sufrep._frames._table import Factor, Lookup, Table
 
 __all__ = [
     "ArrayTable",
     "Factor",
     "FrameTable",
+    "Key",
+    "LazyFactor",
+    "LazyTable",
+    "LevelLookup",
     "Lookup",
     "Table",
     "cross",
+    "factorize_objects",
     "frame_from_columns",
     "is_frame",
+    "is_lazy",
     "library_of",
     "number_or_nan",
     "refuse_other_tables",

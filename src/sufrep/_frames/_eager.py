@@ -34,7 +34,7 @@ from sufrep.representation import as_levels, is_null, sort_levels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Array, Codes, Columns, Floats, Mask
+    from sufrep._arrays import Array, Codes, Columns, Floats, Levels, Mask
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _NUMBERS = (bool, int, float, Decimal, np.number, np.bool_)
@@ -75,6 +75,11 @@ class EagerTable(ABC):
     _kinds: dict[int, Kind]
     _factors: dict[int, Factor]
 
+    @property
+    def free_order(self) -> Literal[1, 2]:
+        """Order of the moments that need no further pass over the rows of a file."""
+        return 2
+
     def kind(self, position: int) -> Kind:
         """Return whether a column holds numbers (booleans too), text (categories too) or something else."""
         if position not in self._kinds:
@@ -94,6 +99,20 @@ class EagerTable(ABC):
     @abstractmethod
     def _factorize(self, position: int) -> Factor:
         """Find the levels of a column."""
+
+    def levels(self, position: int, most: int) -> Levels | None:
+        """Return the levels of a column, without null; None if there are more than ``most``."""
+        levels = self.factorize(position).levels
+        return levels if len(levels) <= most else None
+
+    def indicators(self, position: int) -> tuple[Levels, list[Mask]]:
+        """Return the levels of a column, null last if there is any, and for each whether a row has it."""
+        factor = with_missing_level(self.factorize(position))
+        return factor.levels, [factor.codes == code for code in range(len(factor.levels))]
+
+    def zeros(self: Any) -> Floats:
+        """Return a column of zeros."""
+        return np.zeros(self.n_rows)
 
     def moments(
         self,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from scipy import sparse
 
-    from sufrep._arrays import Array, Codes, Columns, Floats, Levels
+    from sufrep._arrays import Codes, Floats, Levels
     from sufrep.moments import GroupMoments
 
 Kind = Literal["numeric", "text", "other"]
@@ -61,9 +61,14 @@ class Lookup:
 class Table(Protocol):
     """Columns by position.
 
-    `kind`, `dtype`, `numbers`, `times` and `factorize` are for reading (:mod:`sufrep.encoders._inputs`). What
-    was read is handed back to the two verbs that encoders use, `moments` and `encode`.
+    `kind`, `dtype`, `numbers`, `levels`, `indicators` and so on are for reading
+    (:mod:`sufrep.encoders._inputs`). What was read is handed back to the two verbs that encoders use, `moments`
+    and `encode`. Tables in memory read arrays and `Factor`; lazy ones read expressions and `LazyFactor`.
     """
+
+    @property
+    def free_order(self) -> Literal[1, 2]:
+        """Order of the moments that need no further pass over the rows."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,8 +84,17 @@ class Table(Protocol):
     def dtype(self, position: int) -> str:
         """Return the name of a column's type in its library."""
 
-    def numbers(self, position: int) -> Array:
-        """Return a numeric column as a real, integer or boolean array (n,), NaN for null."""
+    def numbers(self, position: int) -> Any:
+        """Return a numeric column as a real, integer or boolean array (n,), NaN for null; or an expression."""
+
+    def levels(self, position: int, most: int) -> Levels | None:
+        """Return the levels of a column, without null; None if there are more than ``most``."""
+
+    def indicators(self, position: int) -> tuple[Levels, Sequence[Any]]:
+        """Return the levels of a column, null last if there is any, and for each whether a row has it."""
+
+    def zeros(self) -> Any:
+        """Return a column of zeros."""
 
     def times(self, position: int) -> Floats | None:
         """Return a column of dates as microseconds since 1970 (n,), in UTC, NaN for null; None for others."""
@@ -90,18 +104,18 @@ class Table(Protocol):
 
     def moments(
         self,
-        group: Factor,
-        covariates: Columns,
+        group: Any,
+        covariates: Sequence[Any],
         *,
         names: Sequence[str],
-        weights: Floats | None,
+        weights: Any,
         order: Literal[1, 2],
     ) -> GroupMoments:
         """Return the moments of the covariates, which ``names`` names, within the levels of a group."""
 
-    def encode(self, keep: Sequence[int], lookups: Sequence[Lookup], container: str) -> Any:
+    def encode(self, keep: Sequence[int], lookups: Sequence[Any], container: str) -> Any:
         """Return the kept columns, as they are, followed by the new ones.
 
-        ``container`` is scikit-learn's word for the output: "default" (numpy), "pandas" or "polars".
-        Sparse lookups give a sparse matrix.
+        ``container`` is scikit-learn's word for the output: "default" (numpy; the same kind of frame for lazy
+        tables), "pandas" or "polars". Sparse lookups give a sparse matrix.
         """

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sufrep._frames import Factor, Lookup
+from sufrep._frames import Factor, LazyTable, Lookup, is_lazy
 from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._certainty import vector_errors
@@ -46,13 +46,22 @@ from sufrep.encoders._inputs import (
     read_parents,
     read_table,
     read_table_and_target,
+    read_training_table,
     refuse_clashes,
     resolve_layout,
 )
+from sufrep.encoders._lazy import lazy_lookups, read_lazy_target, read_lazy_weights
 from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
 from sufrep.encoders._persistence import save_steps
-from sufrep.encoders._target import check_classes, check_still_classes, read_target, warn_of_integers
+from sufrep.encoders._sampling import sample_rows
+from sufrep.encoders._target import (
+    check_classes,
+    check_still_classes,
+    folds_of,
+    read_target,
+    warn_of_integers,
+)
 from sufrep.encoders._times import ORDERED, read_order, training_folds
 from sufrep.errors import (
     ChangedParametersError,
@@ -254,13 +263,16 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame (pandas, polars, pyarrow) or array-like, shape (n_samples, n_features)
+        X : frame (pandas, polars, pyarrow), lazy frame, or array-like, shape (n_samples, n_features)
+            A lazy frame (polars, DuckDB, Spark, Dask, Ibis) stays where it is: its moments are group-bys that
+            its engine executes.
         y : array-like, shape (n_samples,), or str, optional
             The target, or the name of its column in the frame X, which is then no covariate and does not pass
             through; ``transform`` ignores it where it is there. Encoders that do not use the target ignore
-            its values.
-        sample_weight : array-like, shape (n_samples,), optional
-            Frequencies: a row with weight 2 counts as two rows, a row with weight 0 is ignored.
+            its values. If X is lazy, it must be a name.
+        sample_weight : array-like, shape (n_samples,), or str, optional
+            Frequencies: a row with weight 2 counts as two rows, a row with weight 0 is ignored. Like the
+            target they may be a column of X, and must be one if X is lazy.
 
         Returns
         -------
@@ -296,23 +308,41 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame or array-like, shape (n_samples, n_features)
+        X : frame, lazy frame or array-like, shape (n_samples, n_features)
             The columns that ``fit`` saw.
 
         Returns
         -------
         ndarray, shape (n_samples, n_features_out), or the container chosen by ``set_output``
-            The columns that pass through, then the vectors. The order of the rows and the index are kept.
+            The columns that pass through, then the vectors. The order of the rows and the index are kept. Of
+            a lazy frame, a lazy frame of the same kind, which does not keep the order of the rows.
         """
         check_is_fitted(self)
         inputs = self._read_new(X)
         return self._encode(inputs, self._lookups(inputs, training=False))
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit and transform the same rows; parameters as in ``fit``, result as in ``transform``."""
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, fold: str | None = None
+    ) -> Any:
+        """Fit and transform the same rows; parameters as in ``fit``, result as in ``transform``.
+
+        Parameters
+        ----------
+        X : frame, lazy frame or array-like, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,), or str, optional
+        sample_weight : array-like, shape (n_samples,), or str, optional
+        fold : str, optional
+            A column of X that holds the fold of each row, for columns that depend on the target: they are
+            learnt from the rows of the other folds. It replaces ``cv``, and is necessary if X is lazy. Like
+            the target it is no covariate, and need not exist in ``transform``.
+
+        Returns
+        -------
+        ndarray, shape (n_samples, n_features_out), or the container chosen by ``set_output``
+        """
         with all_or_nothing(self):
-            inputs = self._read(X, y, sample_weight)
+            inputs = self._read(X, y, sample_weight, fold=fold)
             self._learn(inputs)
             lookups = self._lookups(inputs, training=True)
         return self._encode(inputs, lookups)
@@ -373,7 +403,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 "leave y out, or call fit with all rows.",
             )
         if y is not None and self._needs.target == "covariate":
-            inputs = replace(inputs, target=self._read_target(y, reset=False))
+            inputs = replace(inputs, target=self._read_target(table, y, reset=False))
         return inputs
 
     def table(
@@ -452,11 +482,25 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         save_steps([("encoder", self)], path)
 
     def _read(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, is_chunk: bool = False
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        fold: str | None = None,
+        reset: bool = True,
+        is_chunk: bool = False,
     ) -> Inputs:
         """Read and check training rows: the first ones, or (``reset=False``) one more chunk."""
-        table, y = read_table_and_target(self, X, y, reset=reset)
-        return self._read_training(table, y, sample_weight, reset=reset, is_chunk=is_chunk)
+        if is_lazy(X) and self._needs.rows:
+            X = sample_rows(self, X, y, sample_weight)
+        found = read_training_table(self, X, y, sample_weight, fold, reset=reset, allow_lazy=True)
+        inputs = self._read_training(found.table, found.target, found.weights, reset=reset, is_chunk=is_chunk)
+        if fold is None:
+            return inputs
+        if isinstance(found.table, LazyTable):
+            return replace(inputs, fold=found.fold)
+        return replace(inputs, folds=folds_of(found.fold, fold))
 
     def _read_training(
         self, table: Table, y: Any, sample_weight: Any, *, reset: bool = True, is_chunk: bool = False
@@ -465,20 +509,26 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         layout = self._layout_of(table) if reset else self.layout_
         inputs = self._read_rows(table, layout, y, sample_weight, reset=reset)
         # Chunks are not cross-fitted, and all rows of one may well have the same time.
-        return inputs if is_chunk else replace(inputs, times=self._read_times(inputs))
+        if is_chunk or isinstance(table, LazyTable):
+            return inputs
+        return replace(inputs, times=self._read_times(inputs))
 
     def _read_rows(
         self, table: Table, layout: Layout, y: Any, sample_weight: Any, *, reset: bool = True
     ) -> Inputs:
         """Read training rows, given the roles of their columns."""
-        weights = check_weights(sample_weight, table.n_rows, allow_zero=not reset)
+        weights: Any
+        if isinstance(table, LazyTable):
+            weights = read_lazy_weights(table, sample_weight)
+        else:
+            weights = check_weights(sample_weight, table.n_rows, allow_zero=not reset)
         factors = tuple(read_factor(table, group, self.missing) for group in layout.groups)
         needs = self._needs
         covariates: tuple[Covariate, ...] = ()
         columns: tuple[Array, ...] = ()
         if needs.covariates != "unused":
             covariates, columns = read_covariates(table, layout)
-        target = self._read_target(y, reset=reset) if needs.uses_target else None
+        target = self._read_target(table, y, reset=reset) if needs.uses_target else None
         parents = read_parents(table, layout)
         scores = SharedScores(columns)
         return Inputs(
@@ -494,9 +544,11 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             inputs.table, inputs.layout, cv=given["cv"], time=given["time"], weights=inputs.weights
         )
 
-    def _read_target(self, y: Any, *, reset: bool) -> Target:
+    def _read_target(self, table: Table, y: Any, *, reset: bool) -> Target:
         """Read the target; the first chunk decides what kind it is."""
         asked = self._needs.target_type
+        if isinstance(table, LazyTable):
+            return read_lazy_target(table, y, asked if reset else self.target_type_)
         if reset:
             target = read_target(y, asked)
             if asked == "auto":
@@ -508,7 +560,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _read_new(self, X: Any) -> Inputs:
         """Read and check rows to encode."""
-        return self._read_new_rows(read_table(self, X, reset=False))
+        return self._read_new_rows(read_table(self, X, reset=False, allow_lazy=True))
 
     def _read_new_rows(self, table: Table) -> Inputs:
         """Read rows to encode, whose columns are those that ``fit`` saw."""
@@ -668,8 +720,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             ]
         )
 
-    def _lookups(self, inputs: Inputs, *, training: bool) -> list[Lookup]:
+    def _lookups(self, inputs: Inputs, *, training: bool) -> list[Any]:
         """Return the new columns of every row; ``training`` if the encoder was fitted to these very rows."""
+        if isinstance(inputs.table, LazyTable):
+            return lazy_lookups(self, inputs, training=training)
         lookups, folds = [], None
         if training and self._needs.uses_target:
             folds = self._split(inputs)

@@ -63,7 +63,7 @@ def cross_fit(
     for (_, test), sample in zip(folds, samples, strict=True):
         found = encoder._represent_fold(sample, whole)
         if not (by_rows or sample.is_empty):
-            found = _with_all_levels(found, sample.moments, whole)
+            found = with_all_levels(found, sample.moments, whole)
         parts.append(taken(encoder._encode_rows(found, rows.take(test))))
         first = found.first_cross_fitted
     if first:  # the columns before these are those of new rows
@@ -104,9 +104,7 @@ def _moment_samples(
             order=known.order,
         )
 
-    parts = [collect(np.asarray(test)) for _, test in folds]
-    before = [None, *accumulate(parts[:-1], add)]
-    after = [*list(accumulate(parts[:0:-1], add))[::-1], None]
+    before, after = _sums_around([collect(np.asarray(test)) for _, test in folds])
     earlier = np.zeros(len(rows.codes), dtype=bool)
     for (train, test), left, right in zip(folds, before, after, strict=True):
         # A splitter may leave out more than the fold itself, or give rows several times.
@@ -124,7 +122,22 @@ def _moment_samples(
         yield GroupSample(moments, None, nesting)
 
 
-def _with_all_levels(vectors: Vectors, moments: GroupMoments, whole: Vectors) -> Vectors:
+def sums_of_others(parts: Sequence[GroupMoments]) -> list[GroupMoments]:
+    """For each of at least two folds, the sum of the others."""
+    both = zip(*_sums_around(parts), strict=True)
+    return [left + right if left and right else left or right for left, right in both]  # type: ignore[misc]
+
+
+def _sums_around(
+    parts: Sequence[GroupMoments],
+) -> tuple[list[GroupMoments | None], list[GroupMoments | None]]:
+    """For each fold, the sum of those before it and of those after it, None where there is none."""
+    before = [None, *accumulate(parts[:-1], add)]
+    after = [*list(accumulate(parts[:0:-1], add))[::-1], None]
+    return before, after
+
+
+def with_all_levels(vectors: Vectors, moments: GroupMoments, whole: Vectors) -> Vectors:
     """Extend the vectors of the levels that a fold has to all levels.
 
     The others get the vector of their nearest ancestor in the fold, or the prior.

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -21,9 +21,11 @@ from sufrep._frames import (
     ArrayTable,
     Factor,
     FrameTable,
+    LazyTable,
     Table,
     cross,
     is_frame,
+    is_lazy,
     refuse_other_tables,
     with_missing_level,
 )
@@ -32,6 +34,7 @@ from sufrep.errors import (
     ColumnsMismatchError,
     EmptyGroupError,
     GroupAsCovariateError,
+    LazyFrameError,
     LengthMismatchError,
     MagnitudeError,
     MissingLevelError,
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from sufrep._arrays import Array, Codes, Floats
+    from sufrep._frames import Key
     from sufrep.encoders._target import Target
     from sufrep.moments import GroupMoments
     from sufrep.representation import Representation
@@ -66,6 +70,9 @@ READING = "reading_"
 Column: TypeAlias = str | int
 Group: TypeAlias = Column | tuple[Column, ...]
 Parents: TypeAlias = "Mapping[Group, Column | Sequence[Column]]"
+
+# Roles that columns of X may have which are neither groups nor covariates, and the parameters that name them.
+_PARAMETERS = {"target": "y", "weight": "sample_weight", "fold": "fold"}
 
 # A text column with more levels than this passes through instead of joining as shares.
 MOST_SHARES = 30
@@ -98,6 +105,8 @@ class Inputs:
         Whether folds may take from the whole what a single target hardly changes: variances, kernels.
     scores : SharedScores or None
         Normal scores of the columns, for all encoders that are fitted to these rows.
+    fold : Key or None
+        The column of the folds, if the table is lazy.
     """
 
     table: Table
@@ -112,6 +121,7 @@ class Inputs:
     folds: Sequence[tuple[Codes, Codes]] | None = None
     quick_folds: bool = False
     scores: SharedScores | None = None
+    fold: Key | None = None
 
     def take(self, rows: Codes) -> Inputs:
         """Return what was read of some rows; the table itself is left behind, so they cannot pass through."""
@@ -359,40 +369,120 @@ def copy_input_names(source: Any, estimator: Any) -> None:
 
 
 def read_table_and_target(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Table, Any]:
-    """Wrap training rows, and return their target, which may be given as the name of a column of X.
+    """Wrap training rows, and return their target; see `read_training_table`."""
+    training = read_training_table(estimator, X, y, reset=reset)
+    return training.table, training.target
 
-    That column is not part of the table. Its name is stored, so that `read_table` leaves it out of new rows.
+
+class TrainingTable(NamedTuple):
+    """Training rows without the columns that have roles of their own, and these: values, or keys if lazy."""
+
+    table: Any
+    target: Any
+    weights: Any
+    fold: Any
+
+
+def read_training_table(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    fold: str | None = None,
+    *,
+    reset: bool = True,
+    allow_lazy: bool = False,
+) -> TrainingTable:
+    """Wrap training rows; target, weights and folds may be given as names of columns of X.
+
+    These columns are not part of the table. Their names are stored, so that `read_table` leaves them out of
+    new rows.
     """
-    if not isinstance(y, str):
+    named = {
+        role: str(given)
+        for role, given in {"target": y, "weight": sample_weight, "fold": fold}.items()
+        if isinstance(given, str)
+    }
+    if is_lazy(X):
+        return _read_lazy_training(estimator, X, y, sample_weight, named, reset=reset, allow=allow_lazy)
+    if not named:
         table = read_table(estimator, X, reset=reset)
         check_length(y, table.n_rows)
-        return table, y
+        return TrainingTable(table, y, sample_weight, None)
+    first = next(iter(named.values()))
     if not is_frame(X):
         refuse_other_tables(X)
-        raise UnnamedColumnsError(y, X)
-    whole = FrameTable.from_native(X)
+        raise UnnamedColumnsError(first, X)
+    whole = rest = FrameTable.from_native(X)
     if not whole.has_names:
-        raise UnnamedColumnsError(y, X)
-    values, table = whole.take_out(position_of(whole.names, y, "y"))
+        raise UnnamedColumnsError(first, X)
+    values = {"target": y, "weight": sample_weight, "fold": fold}
+    for role, name in named.items():
+        position_of(whole.names, name, _PARAMETERS[role])
+        values[role] = whole.take_out(whole.names.index(name))[0]
+        if name in rest.names:  # one column may have two roles
+            _, rest = rest.take_out(rest.names.index(name))
+    _store_roles(estimator, named, reset=reset)
+    table = _checked_frame(estimator, X, rest, reset=reset)
+    check_length(values["target"], table.n_rows)
+    return TrainingTable(table, values["target"], values["weight"], values["fold"])
+
+
+def _read_lazy_training(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, named: Mapping[str, str], *, reset: bool, allow: bool
+) -> TrainingTable:
+    """The same for a lazy frame, where target, weights and folds are always columns."""
+    if not allow:
+        raise LazyFrameError(X)
+    for role, given in (("target", y), ("weight", sample_weight)):
+        if given is not None and role not in named:
+            raise LazyFrameError(
+                X,
+                f"{_PARAMETERS[role]} is of type {type(given).__name__}",
+                f"give the name of its column, as in fit(X, 'price'); {_PARAMETERS[role]} must be in X.",
+            )
+    whole = LazyTable.from_native(X)
+    keys = {
+        role: whole.key(position_of(whole.names, name, _PARAMETERS[role])) for role, name in named.items()
+    }
+    _store_roles(estimator, named, reset=reset)
+    table = whole.without(named.values())
+    _match_columns(estimator, table.names, reset=reset)
+    if reset:
+        estimator.frame_library_ = table.library
+    return TrainingTable(table, keys.get("target"), keys.get("weight"), keys.get("fold"))
+
+
+def _store_roles(estimator: Any, named: Mapping[str, str], *, reset: bool) -> None:
+    """Store the names of the columns that have roles of their own; chunks must agree with the first one."""
     if reset:
         _forget_source(estimator)
-        estimator.target_name_ = str(y)
-    return _checked_frame(estimator, X, table, reset=reset), values
+        for role, name in named.items():
+            setattr(estimator, f"{role}_name_", name)
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
+def read_table(estimator: Any, X: Any, *, reset: bool, allow_lazy: bool = False) -> Any:
     """Check X as scikit-learn does, store its columns (or compare them with those stored), and wrap it.
 
-    If the target of ``fit`` was a column of X, it may be in new rows as well, and is left out.
+    Columns that were the target, the weights or the folds of ``fit`` may be in new rows as well, and are left
+    out.
     """
     if reset:
         _forget_source(estimator)
+    stored = (vars(estimator).get(f"{role}_name_") for role in _PARAMETERS)
+    roles = [name for name in stored if name is not None]
     if is_frame(X):
         table = FrameTable.from_native(X)
-        target = vars(estimator).get("target_name_")
-        if target in table.names:
-            _, table = table.take_out(table.names.index(target))
+        for name in roles:
+            if name in table.names:
+                _, table = table.take_out(table.names.index(name))
         return _checked_frame(estimator, X, table, reset=reset)
+    if is_lazy(X):
+        if not allow_lazy:
+            raise LazyFrameError(X)
+        lazy = LazyTable.from_native(X).without(roles)
+        _match_columns(estimator, lazy.names, reset=reset)
+        return lazy
     refuse_other_tables(X)
     if isinstance(X, list) and np.asarray(X).dtype.kind in "US":
         # numpy would turn the numbers next to text into text.
@@ -404,7 +494,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
 
 def _forget_source(estimator: Any) -> None:
     """Remove what an earlier fit stored about where its rows came from."""
-    for name in ("frame_library_", "target_name_", READING):
+    for name in ("frame_library_", READING, *(f"{role}_name_" for role in _PARAMETERS)):
         vars(estimator).pop(name, None)
 
 
@@ -465,7 +555,7 @@ def resolve_layout(
     if covariates is not None:
         chosen = positions_of(names, covariates, "covariates")
     text = [position for position in chosen if share_text and table.kind(position) == "text"]
-    shares = [position for position in text if len(table.factorize(position).levels) <= MOST_SHARES]
+    shares = [position for position in text if table.levels(position, MOST_SHARES) is not None]
     numeric = [position for position in chosen if table.kind(position) == "numeric"]
     for position in chosen if covariates is not None else ():
         if position not in (*numeric, *shares):
@@ -496,6 +586,8 @@ def read_factor(table: Table, columns: Sequence[int], missing: str) -> Factor:
 
     Without any column, all rows have the same level.
     """
+    if isinstance(table, LazyTable):
+        return table.group(columns, missing)
     if not columns:
         return Factor(np.zeros(table.n_rows, dtype=np.intp), as_levels(["all"]))
     parts = [table.factorize(column) for column in columns]
@@ -518,10 +610,10 @@ def read_covariates(table: Table, layout: Layout) -> tuple[tuple[Covariate, ...]
     found = [Covariate(position) for position in layout.covariates]
     columns = [table.numbers(position) for position in layout.covariates]
     for position in layout.shares:
-        factor = with_missing_level(table.factorize(position))
+        levels, indicator_columns = table.indicators(position)
         indicators = [
             Covariate(position, null=True) if level is None else Covariate(position, level_label(level))
-            for level in factor.levels
+            for level in levels
         ]
         twice = [indicator for indicator, times in Counter(indicators).items() if times > 1]
         if twice:
@@ -529,14 +621,14 @@ def read_covariates(table: Table, layout: Layout) -> tuple[tuple[Covariate, ...]
             raise ClashingNamesError([indicator.name(layout.names) for indicator in twice], hint)
         for code in sorted(range(len(indicators)), key=lambda code: indicator_order(indicators[code])):
             found.append(indicators[code])
-            columns.append(factor.codes == code)
+            columns.append(indicator_columns[code])
     return tuple(found), tuple(columns)
 
 
 def read_known_columns(table: Table, layout: Layout, covariates: Sequence[Covariate]) -> tuple[Array, ...]:
     """Return the columns of covariates that ``fit`` saw; 0 for an indicator whose level does not occur."""
     known = dict(zip(*read_covariates(table, layout), strict=True))
-    nothing = np.zeros(table.n_rows)
+    nothing = table.zeros()
     return tuple(known.get(covariate, nothing) for covariate in covariates)
 
 
@@ -549,9 +641,14 @@ def collect_moments(
     weights: Floats | None,
     order: Literal[1, 2] = 1,
 ) -> GroupMoments:
-    """Moments of a group: of order 2 wherever squares exist; with ``order=2``, an error where they do not."""
+    """Moments of a group: of order 2 wherever squares exist; with ``order=2``, an error where they do not.
+
+    A table whose squares need another pass over the rows collects them only with ``order=2``.
+    """
     try:
-        return table.moments(factor, columns, names=names, weights=weights, order=2)
+        return table.moments(
+            factor, columns, names=names, weights=weights, order=max(order, table.free_order)
+        )
     except MagnitudeError:
         if order == 2:
             raise

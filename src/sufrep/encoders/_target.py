@@ -14,10 +14,17 @@ from sklearn.model_selection import KFold, TimeSeriesSplit, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._accumulate import check_squares
-from sufrep._frames import Factor, number_or_nan, sorted_factor
+from sufrep._frames import Factor, factorize_objects, number_or_nan
 from sufrep.encoders._inputs import Covariate, indicator_order
-from sufrep.errors import IntegerClassesWarning, InvalidParameterError, SplitError, TargetError, warn
-from sufrep.representation import is_null, level_label
+from sufrep.errors import (
+    FoldColumnError,
+    IntegerClassesWarning,
+    InvalidParameterError,
+    SplitError,
+    TargetError,
+    warn,
+)
+from sufrep.representation import level_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +120,7 @@ def read_target(y: Any, target_type: str) -> Target:
         return Target(kind, [Covariate(None)], [numbers], np.asarray(y))
     factor = _classes(values)
     check_classes(kind, len(factor.levels))
-    found = [Covariate(None, _class_label(level)) for level in factor.levels]
+    found = [Covariate(None, class_label(level)) for level in factor.levels]
     if len(set(found)) < len(found):
         raise TargetError(
             "Several classes of y have the same name, such as the number 1 and the text '1'.",
@@ -185,7 +192,7 @@ def check_still_classes(y: Any, known: Sequence[Covariate]) -> None:
     classes = {covariate.level for covariate in known}
     is_number = values.dtype.kind in "iuf"  # text is classes, however many there are
     if is_number:
-        classes |= {_class_label(value) for value in np.unique(values).tolist()}
+        classes |= {class_label(value) for value in np.unique(values).tolist()}
     many = is_number and len(classes) > MOST_CLASSES
     if many or kind_of(values) == "continuous":
         raise TargetError(
@@ -227,6 +234,15 @@ def split_rows(
     return folds
 
 
+def folds_of(values: Any, name: str) -> list[tuple[Codes, Codes]]:
+    """Return (train, test) for every value of a column of folds, given as a native column."""
+    factor = factorize_objects(name, np.asarray(values).tolist())
+    if (factor.codes < 0).any() or len(factor.levels) < 2:
+        raise FoldColumnError(name, has_nulls=bool((factor.codes < 0).any()))
+    rows = [factor.codes == code for code in range(len(factor.levels))]
+    return [(np.flatnonzero(~fold), np.flatnonzero(fold)) for fold in rows]
+
+
 def _positions(rows: Any) -> Codes:
     """Positions of rows, which may be given as a mask."""
     found = np.asarray(rows)
@@ -243,7 +259,7 @@ def kind_of(values: Array) -> str:
     return "binary" if len(_classes(values).levels) <= 2 else "multiclass"
 
 
-def _class_label(value: Any) -> str:
+def class_label(value: Any) -> str:
     """Name a class; 1, 1.0 and True are one class."""
     if isinstance(value, (bool, int, float)) and math.isfinite(value) and value == int(value):
         return str(int(value))
@@ -261,8 +277,7 @@ def _numbers(values: Array) -> Array:
 
 
 def _classes(values: Array) -> Factor:
-    distinct: dict[Any, int] = {}
-    codes = np.fromiter((distinct.setdefault(v, len(distinct)) for v in values.tolist()), dtype=np.intp)
-    if any(is_null(value) for value in distinct):
+    factor = factorize_objects("y", values.tolist())
+    if (factor.codes < 0).any():
         raise TargetError("Input y contains NaN or None.", "drop the rows whose target is unknown.")
-    return sorted_factor(codes, list(distinct))
+    return factor

@@ -7,7 +7,7 @@ Only what belongs to the level itself is estimated, so its vector depends on no 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class NewLevels:
 class LevelRule(Protocol):
     """How the vector of a new level follows from its rows."""
 
+    needs_rows: ClassVar[bool]
+
     def vectors(self, new: NewLevels) -> Floats:
         """The vectors of new levels; (n_levels, n_columns)."""
 
@@ -88,6 +90,8 @@ class LinearRule:
         What levels are nested in. The means of a level are shrunk towards those of its nearest known
         ancestor, and only without one towards m.
     """
+
+    needs_rows: ClassVar[bool] = False
 
     fill: Floats
     outputs: Codes
@@ -173,6 +177,8 @@ class DiscriminantRule:
         the coefficients of the known levels. Exact coefficients are penalised, and known up to a constant.
     """
 
+    needs_rows: ClassVar[bool] = False
+
     center: Floats
     scale: Floats
     precision: Floats
@@ -227,6 +233,8 @@ class StatesRule:
         What levels are nested in. The prior of a level is what its nearest known ancestor has, and only
         without one that of the mixture.
     """
+
+    needs_rows: ClassVar[bool] = True
 
     concentration: float
     tiers: tuple[StatesTier, ...] = ()

@@ -1,0 +1,359 @@
+"""Moments as queries: sums by level in one, products of residuals in another.
+
+Sums are plain and by level, so that the rounding of a level is bounded by the size of its own values. (A
+pivot that all levels share would lose the digits of the others where one value is huge.) Squares need the
+means first: these are joined back, and the products of the residuals are summed over all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from sufrep._frames._batches import map_batches
+from sufrep._frames._keys import Key, not_nan
+from sufrep._frames._upload import SmallColumn, collect, engine_of, upload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sufrep._arrays import Codes, Floats, Mask
+
+_STEP = "collecting the moments"
+# Covariates above which products are summed in batches: planners stall at thousands of aggregations.
+_MOST_PRODUCTS = {"Spark": 30, "DuckDB": 50}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """The columns of a lazy frame that moments are made of, under names of their own.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+        Columns k0, k1, … (the parts of the level, then the fold if there is one), v0, v1, … (covariates) and
+        w (the weight, if there is one).
+    keys : sequence of Key
+    n_values : int
+    is_weighted : bool
+    """
+
+    frame: nw.LazyFrame[Any]
+    keys: Sequence[Key]
+    n_values: int
+    is_weighted: bool
+
+    @property
+    def key_names(self) -> list[str]:
+        """Names of the keys."""
+        return [f"k{number}" for number in range(len(self.keys))]
+
+    @property
+    def value_names(self) -> list[str]:
+        """Names of the values."""
+        return [f"v{j}" for j in range(self.n_values)]
+
+    def without_nan(self, columns: Sequence[int]) -> Selection:
+        """The same, with null for NaN in some of the values."""
+        frame = self.frame.with_columns(*(not_nan(nw.col(f"v{j}")).alias(f"v{j}") for j in columns))
+        return Selection(frame, self.keys, self.n_values, self.is_weighted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelSums:
+    """Sums by combination of keys, in the order in which the engine returned them.
+
+    Attributes
+    ----------
+    keys : list of list
+        The values of each key.
+    count : ndarray of int, shape (n,)
+    weight : ndarray, shape (n,)
+    observed, sums : ndarray, shape (n, p)
+    lowest_weight, n_bad_weights : ndarray, shape (n,)
+        Smallest weight, and the number of weights that are no finite number.
+    """
+
+    keys: list[list[Any]]
+    count: Codes
+    weight: Floats
+    observed: Floats
+    sums: Floats
+    lowest_weight: Floats
+    n_bad_weights: Codes
+
+    @property
+    def means(self) -> Floats:
+        """Mean of each value, NaN where there is none; (n, p)."""
+        known = self.observed > 0
+        return np.divide(self.sums, self.observed, out=np.full_like(self.sums, np.nan), where=known)
+
+
+def sum_by_level(selected: Selection) -> tuple[LevelSums, Selection]:
+    """Sums by combination of keys, and what was summed.
+
+    Engines count NaN as a value. Looking at each value first would slow down every query; a NaN shows in its
+    sum, and only then the query is repeated without it.
+    """
+    found = _sum(selected)
+    doubtful = np.flatnonzero(np.isnan(found.sums).any(axis=0)).tolist()
+    if doubtful:
+        selected = selected.without_nan(doubtful)
+        found = _sum(selected)
+    return found, selected
+
+
+def sum_complete_rows(selected: Selection) -> LevelSums:
+    """Sums over the rows without any null."""
+    complete = ~nw.any_horizontal(
+        *(nw.col(name).is_null() for name in selected.value_names), ignore_nulls=False
+    )
+    return _sum(
+        Selection(selected.frame.filter(complete), selected.keys, selected.n_values, selected.is_weighted)
+    )
+
+
+def _sum(selected: Selection) -> LevelSums:
+    frame, names = selected.frame, selected.value_names
+    if selected.is_weighted:
+        weight = nw.col("w")
+        frame = frame.with_columns(
+            (~weight.is_finite() | weight.is_null()).cast(nw.Int64).alias("bad"),
+            *(nw.when(~nw.col(name).is_null()).then(weight).alias(f"o{name}") for name in names),
+            *((nw.col(name) * weight).alias(f"s{name}") for name in names),
+        )
+        wanted = [
+            weight.sum().alias("weight"),
+            weight.min().alias("lowest"),
+            nw.col("bad").sum().alias("n_bad"),
+        ]
+        wanted += [nw.col(f"o{name}").sum().alias(f"observed {name}") for name in names]
+        wanted += [nw.col(f"s{name}").sum().alias(f"sum {name}") for name in names]
+    else:
+        wanted = [nw.col(name).count().alias(f"observed {name}") for name in names]
+        wanted += [nw.col(name).sum().alias(f"sum {name}") for name in names]
+    home = collect(frame.group_by(*selected.key_names).agg(nw.len().alias("count"), *wanted), _STEP)
+    count = _numbers(home["count"])
+    rows = len(count)
+
+    def table(what: str) -> Floats:
+        return np.array([_numbers(home[f"{what} {name}"]) for name in names]).reshape(len(names), rows).T
+
+    return LevelSums(
+        [
+            key.levels(home[name].to_list())
+            for key, name in zip(selected.keys, selected.key_names, strict=True)
+        ],
+        count.astype(np.intp),
+        _numbers(home["weight"]) if selected.is_weighted else count,
+        table("observed"),
+        table("sum"),
+        _numbers(home["lowest"]) if selected.is_weighted else np.ones(rows),
+        _numbers(home["n_bad"]).astype(np.intp) if selected.is_weighted else np.zeros(rows, dtype=np.intp),
+    )
+
+
+def _numbers(series: nw.Series[Any]) -> Floats:
+    """A column as doubles; a sum of nothing is 0."""
+    return np.asarray(series.cast(nw.Float64).fill_null(0.0).to_numpy(), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """Products of residuals, summed over the rows of each fold; one fold where there are none.
+
+    Attributes
+    ----------
+    folds : list
+        The folds, ``[None]`` where there are none.
+    scatter : ndarray, shape (n_folds, p, p)
+        Over the rows without any null, from the means over these rows.
+    squares : ndarray, shape (n_folds, p)
+        Over the rows in which the value is not null, from the means over those rows.
+    """
+
+    folds: list[Any]
+    scatter: Floats
+    squares: Floats
+
+
+def sum_products(
+    selected: Selection, found: LevelSums, complete: LevelSums | None, *, by_fold: bool
+) -> Products:
+    """Sum the products of residuals.
+
+    Parameters
+    ----------
+    selected : Selection
+        The last key is the fold, if there is one.
+    found : LevelSums
+    complete : LevelSums or None
+        Sums over the rows without any null; None if no row has any.
+    by_fold : bool
+    """
+    residuals = _residuals(selected, found, complete, by_fold=by_fold)
+    p = selected.n_values
+    if p > _MOST_PRODUCTS.get(engine_of(selected.frame), _MOST_PRODUCTS["DuckDB"]):
+        return _sum_in_batches(residuals, p, is_weighted=selected.is_weighted, has_nulls=complete is not None)
+    pairs = [("d", i, j) for i in range(p) for j in range(i, p)]
+    pairs += [("r", j, j) for j in range(p)] if complete is not None else []
+    factor = (lambda column: column * nw.col("w")) if selected.is_weighted else (lambda column: column)
+    products = residuals.select(
+        "fold",
+        *(
+            (factor(nw.col(f"{kind}{i}")) * nw.col(f"{kind}{j}")).alias(f"{kind}{i} {kind}{j}")
+            for kind, i, j in pairs
+        ),
+    )
+    names = [f"{kind}{i} {kind}{j}" for kind, i, j in pairs]
+    home = collect(products.group_by("fold").agg(*(nw.col(name).sum() for name in names)), _STEP)
+    folds = home["fold"].to_list()
+    scatter, squares = np.zeros((len(folds), p, p)), np.zeros((len(folds), p))
+    for (kind, i, j), name in zip(pairs, names, strict=True):
+        if kind == "d":
+            scatter[:, i, j] = scatter[:, j, i] = _numbers(home[name])
+        else:
+            squares[:, j] = _numbers(home[name])
+    if complete is None:
+        squares = np.diagonal(scatter, axis1=1, axis2=2).copy()
+    return Products(folds, scatter, squares)
+
+
+@dataclass(frozen=True, slots=True)
+class _MatrixProducts:
+    """Sums the products of residuals as matrix products; a row (fold, position, total) for each entry."""
+
+    p: int
+    is_weighted: bool
+    has_nulls: bool
+
+    def __call__(self, batches: Iterable[nw.DataFrame[Any]]) -> Iterator[nw.DataFrame[Any]]:
+        totals: dict[Any, Floats] = {}
+        backend: Any = "pyarrow"
+        for batch in batches:
+            backend = batch.implementation
+            folds, codes = np.unique(batch["fold"].to_numpy(), return_inverse=True)
+            for code, fold in enumerate(folds.tolist()):
+                found = self._products(batch, codes == code)
+                totals[fold] = totals[fold] + found if fold in totals else found
+        for fold, found in totals.items():
+            rows = {"fold": np.full(found.size, fold), "total": found.ravel()}
+            yield nw.from_dict({**rows, "position": np.arange(found.size)}, backend=backend)
+
+    def _products(self, batch: nw.DataFrame[Any], here: Mask) -> Floats:
+        """The scatter of complete rows, and below it the squares of all; (p + 1, p)."""
+        weight = batch["w"].to_numpy()[here] if self.is_weighted else 1.0
+        residuals = np.nan_to_num(self._columns(batch, "d")[:, here])
+        scatter = (residuals * weight) @ residuals.T
+        if self.has_nulls:
+            residuals = np.nan_to_num(self._columns(batch, "r")[:, here])
+        return np.vstack([scatter, (weight * residuals**2).sum(axis=1)])
+
+    def _columns(self, batch: nw.DataFrame[Any], kind: str) -> Floats:
+        return np.array([batch[f"{kind}{j}"].to_numpy() for j in range(self.p)], dtype=np.float64)
+
+    def output_types(self, schema: nw.Schema) -> dict[str, nw.dtypes.DType]:
+        """Types of the columns."""
+        return {"fold": schema["fold"], "total": nw.Float64(), "position": nw.Int64()}
+
+
+def _sum_in_batches(residuals: nw.LazyFrame[Any], p: int, *, is_weighted: bool, has_nulls: bool) -> Products:
+    """Sum the products of residuals as matrix products."""
+    function = _MatrixProducts(p, is_weighted, has_nulls)
+    totals: dict[Any, Floats] = {}
+    for table in map_batches(residuals, function, _STEP):
+        positions, found = table["position"].to_numpy(), table["total"].to_numpy()
+        folds, codes = np.unique(np.asarray(table["fold"].to_list()), return_inverse=True)
+        for code, fold in enumerate(folds.tolist()):
+            total = totals.setdefault(fold, np.zeros((p + 1) * p))
+            np.add.at(total, positions[codes == code], found[codes == code])
+    tables = np.array(list(totals.values())).reshape(len(totals), p + 1, p)
+    return Products(list(totals), tables[:, :p], tables[:, p])
+
+
+def _residuals(
+    selected: Selection, found: LevelSums, complete: LevelSums | None, *, by_fold: bool
+) -> nw.LazyFrame[Any]:
+    """Columns fold, w (if there are weights), d0, d1, … and, where rows have nulls, r0, r1, …
+
+    d are the residuals from the means over complete rows, null in the others; r those from the means over all
+    rows that have the value.
+    """
+    names = selected.value_names
+    means = {f"m{j}": found.means[:, j] for j in range(len(names))}
+    if complete is not None:
+        means |= {f"c{j}": column for j, column in enumerate(same_order(found, complete)[1].T)}
+    keys = dict(zip(selected.key_names, selected.keys, strict=True))
+    joined = join_small(selected.frame, keys, found.keys, means, _STEP)
+    wanted = [nw.col(selected.key_names[-1]).alias("fold") if by_fold else nw.lit(0).alias("fold")]
+    wanted += [nw.col("w")] if selected.is_weighted else []
+    if complete is None:
+        wanted += [(nw.col(name) - nw.col(f"m{j}")).alias(f"d{j}") for j, name in enumerate(names)]
+        return joined.select(*wanted)
+    whole = ~nw.any_horizontal(*(nw.col(name).is_null() for name in names), ignore_nulls=False)
+    wanted += [
+        nw.when(whole).then(nw.col(name) - nw.col(f"c{j}")).alias(f"d{j}") for j, name in enumerate(names)
+    ]
+    wanted += [(nw.col(name) - nw.col(f"m{j}")).alias(f"r{j}") for j, name in enumerate(names)]
+    return joined.select(*wanted)
+
+
+def same_order(found: LevelSums, complete: LevelSums) -> tuple[Floats, Floats]:
+    """Weight and means over complete rows in the order of all combinations of keys, 0 where there is none."""
+    place = {combination: row for row, combination in enumerate(zip(*found.keys, strict=True))}
+    rows = [place[combination] for combination in zip(*complete.keys, strict=True)]
+    weight, means = np.zeros_like(found.weight), np.zeros_like(found.sums)
+    weight[rows], means[rows] = complete.weight, complete.means
+    return weight, means
+
+
+def join_small(
+    frame: nw.LazyFrame[Any],
+    keys: Mapping[str, Key],
+    combinations: Sequence[Sequence[Any]],
+    columns: Mapping[str, Floats],
+    step: str,
+    *,
+    how: Literal["inner", "left", "anti"] = "inner",
+    prefix: str = "__sufrep",
+) -> nw.LazyFrame[Any]:
+    """Join columns of numbers, one row for each combination of levels, to the rows of a lazy frame.
+
+    Nulls never match in a join. A key that is null in some combination is therefore joined as two: the value,
+    filled, and whether it is null.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+    keys : mapping of str to Key
+        Columns of the frame that hold the values of keys, by name.
+    combinations : sequence of sequence, one for each key
+        The levels of each row of the small table; all can occur in the column.
+    columns : mapping of str to ndarray
+        Their names must be free in the frame.
+    step : str
+    how : {"inner", "left", "anti"}
+    prefix : str
+        Start of the names of columns that are needed on the way.
+    """
+    small, left, right = {}, [], []
+    for number, ((name, key), levels) in enumerate(zip(keys.items(), combinations, strict=True)):
+        values = [None if level is None else key.value(level) for level in levels]
+        mine, theirs = name, f"{prefix} level {number}"
+        if None in values:
+            mine = f"{prefix} filled {number}"
+            frame = frame.with_columns(
+                nw.col(name).fill_null(key.fill).alias(mine), nw.col(name).is_null().alias(f"{mine} is null")
+            )
+            small[f"{theirs} is null"] = SmallColumn([value is None for value in values], "boolean")
+            values = [key.fill if value is None else value for value in values]
+            left.append(f"{mine} is null")
+            right.append(f"{theirs} is null")
+        small[theirs] = SmallColumn(values, key.type, key.zone)
+        left.append(mine)
+        right.append(theirs)
+    small |= {name: SmallColumn(column, "float") for name, column in columns.items()}
+    return frame.join(upload(frame, small, step), left_on=left, right_on=right, how=how)

@@ -1,0 +1,217 @@
+"""Lazy frames: what is read of them, and what their rows get.
+
+The moments of a lazy frame come home like those of any table (`LazyTable.moments`), and the tables of levels
+are learnt from them as always. What differs stands here: target and weights are columns, and rows get their
+vectors by a join with the table of levels (`LevelLookup`) instead of by positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from sufrep._frames import LevelLookup
+from sufrep.encoders._cross_fitting import sums_of_others, with_all_levels
+from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, warn_of_unseen
+from sufrep.encoders._new_levels import known_columns
+from sufrep.encoders._target import MOST_CLASSES, Target, check_classes, class_label, kind_of
+from sufrep.errors import (
+    FoldColumnError,
+    LazyOutputError,
+    LazyTrainingError,
+    RowsNeededError,
+    SampleWeightError,
+    TargetError,
+    UnseenLevelError,
+)
+from sufrep.representation import dense_values, level_label
+from sufrep.solvers.new_levels import NewLevels
+
+if TYPE_CHECKING:
+    from sufrep._arrays import Codes, Levels
+    from sufrep._frames import Key, LazyTable
+    from sufrep.encoders._base import GroupEncoder
+    from sufrep.encoders._inputs import Inputs
+    from sufrep.moments import GroupMoments
+
+# Unseen levels that an error counts.
+_MOST_SHOWN = 1_000
+
+
+def read_lazy_weights(table: LazyTable, weight: Key | None) -> Any:
+    """The column of weights; its values are checked with the moments."""
+    if weight is None:
+        return None
+    if weight.kind not in ("integer", "float", "boolean"):
+        raise SampleWeightError(f"is the column {weight.name!r}, which holds {weight.kind} values")
+    return table.as_number(weight)
+
+
+def read_lazy_target(table: LazyTable, target: Key | None, target_type: str) -> Target:
+    """The column of the target: one covariate, or an indicator for each class."""
+    if target is None:
+        raise TargetError(
+            "This encoder requires the target, but y is None.", "name its column, as in fit(X, 'price')."
+        )
+    if target.kind in ("date", "datetime"):
+        raise TargetError(f"y holds {target.kind} values.", "convert times to numbers, for instance to days.")
+    is_number = target.kind in ("integer", "float")
+    kind = target_type
+    classes = table.distinct(target, MOST_CLASSES + 2 if is_number and kind == "auto" else None)
+    if kind == "auto":
+        kind = kind_of(np.array([value for value in classes if value is not None]))
+    if kind == "continuous":
+        if not (is_number or target.kind == "boolean"):
+            raise TargetError(
+                f"y holds {target.kind} values, but target_type is 'continuous'.",
+                "pass numbers, or target_type='auto'.",
+            )
+        _refuse_unknown(table.count_unusable(target))
+        return Target(kind, [Covariate(None)], [table.as_number(target)], np.empty(0))
+    _refuse_unknown(int(None in classes))
+    check_classes(kind, len(classes))
+    found = {Covariate(None, class_label(value)): value for value in classes}
+    order = sorted(found, key=indicator_order)
+    columns: list[Any] = [table.indicator(target, found[covariate]) for covariate in order]
+    return Target(kind, order, columns, np.empty(0))
+
+
+def _refuse_unknown(n_unknown: int) -> None:
+    if n_unknown:
+        raise TargetError(
+            f"Input y contains null, NaN or infinity in {n_unknown} row(s).",
+            "drop the rows whose target is unknown.",
+        )
+
+
+def lazy_lookups(encoder: GroupEncoder, inputs: Inputs, *, training: bool) -> list[LevelLookup]:
+    """The tables that are joined to the rows of a lazy frame, one for each group."""
+    _refuse_row_columns(encoder, training=training)
+    lookups = []
+    for number, (group, representation) in enumerate(encoder.representations_.items()):
+        if sparse.issparse(representation.values):
+            raise LazyOutputError.of_sparse()
+        if training and encoder._needs.uses_target:
+            lookup = _cross_fitted(encoder, inputs, number)
+        else:
+            lookup = LevelLookup(
+                inputs.factors[number],
+                representation.levels,
+                dense_values(representation.values),
+                representation.prior,
+            )
+        if not training:
+            lookup = _with_new_levels(encoder, inputs, group, lookup)
+        own = [column for column in encoder.outputs_ if column.group == number]
+        names = tuple(column.name(encoder.layout_, encoder.layout_.names) for column in own)
+        lookups.append(replace(lookup, names=names))
+    return lookups
+
+
+def _refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
+    """Refuse columns that each row needs for itself."""
+    kind = type(encoder).__name__
+    if encoder._needs.own_covariates:
+        raise RowsNeededError(
+            f"The columns of {kind} depend on the covariates of each row, and X is a lazy frame.",
+            "collect the frame, or call transform for batches of its rows.",
+        )
+    if training and vars(encoder).get("leave_one_out"):
+        raise LazyTrainingError(
+            "leave_one_out=True gives every training row a mean of its own, and X is a lazy frame.",
+            "leave it out and set shrinkage='auto', or collect the frame first.",
+        )
+    if training and encoder._needs.rows:
+        raise LazyTrainingError(
+            f"{kind} learnt from a sample of the rows, and X is a lazy frame.",
+            "call fit, and transform for new rows.",
+        )
+
+
+def _with_new_levels(encoder: GroupEncoder, inputs: Inputs, group: str, lookup: LevelLookup) -> LevelLookup:
+    """Add the vectors of levels that ``fit`` did not see, from their own rows; or refuse such levels."""
+    table: LazyTable = inputs.table  # type: ignore[assignment]
+    known = lookup.levels
+    if not len(table.possible(lookup.group, known)) and any(level is not None for level in known.tolist()):
+        example = {"text": "", "integer": 0, "float": 0.5, "boolean": True}.get(
+            lookup.group.keys[0].kind, lookup.group.keys[0].fill
+        )
+        warn_of_unseen(group, [example], known.tolist())
+    if encoder.unseen == "error":
+        new = table.unknown_levels(lookup.group, known, _MOST_SHOWN)
+        if new:
+            raise UnseenLevelError(group, [level_label(level) for level in new], len(known))
+    rule = getattr(encoder, "new_levels_", {}).get(group)
+    if encoder.unseen != "estimate" or rule is None:
+        return lookup
+    if rule.needs_rows:
+        raise RowsNeededError(
+            f"{type(encoder).__name__} estimates new levels from their rows, and X is a lazy frame.",
+            "set unseen='prior' (set_params works on a fitted encoder), or collect the frame first.",
+        )
+    covariates, columns = known_columns(encoder, inputs)
+    names = [covariate.name(inputs.layout.names) for covariate in covariates]
+    more = table.moments(lookup.group, columns, names=names, weights=None, order=1, other_than=known)
+    if not more.n_levels:
+        return lookup
+    details = {name: getattr(encoder, name)[group] for name in encoder.details_}
+    no_codes = np.empty(0, dtype=np.intp)
+    vectors = rule.vectors(NewLevels(lambda: more, more.n_levels, no_codes, columns, details))
+    return replace(
+        lookup,
+        levels=np.concatenate([known, more.levels]),
+        values=np.vstack([lookup.values, vectors]),
+    )
+
+
+def _cross_fitted(encoder: GroupEncoder, inputs: Inputs, number: int) -> LevelLookup:
+    """The vectors of every level and fold, learnt from the rows of the other folds."""
+    if inputs.fold is None:
+        raise LazyTrainingError(
+            "fit_transform with the target needs folds, and the rows of a lazy frame have no order.",
+            "name a column of folds, as in fit_transform(X, 'price', fold='fold').",
+        )
+    table: LazyTable = inputs.table  # type: ignore[assignment]
+    group = list(encoder.representations_)[number]
+    whole, place = encoder._pooled_vectors(group)
+    known = whole.known_moments()
+    target = inputs.target.columns if encoder._needs.target == "covariate" and inputs.target else []
+    found = table.moments_by_fold(
+        inputs.factors[number],
+        inputs.fold,
+        [*inputs.columns, *target],
+        names=known.covariates,
+        weights=inputs.weights,
+        order=known.order,
+    )
+    folds = [fold for fold, _ in found]
+    if None in folds or len(folds) < 2:
+        raise FoldColumnError(inputs.fold.name, has_nulls=None in folds)
+    representation = encoder.representations_[group]
+    pooled = [_pooled(moments, representation.levels, known, place) for _, moments in found]
+    values, priors = [], []
+    for moments in sums_of_others(pooled):
+        vectors = with_all_levels(encoder._represent_fold(GroupSample(moments), whole), moments, whole)
+        own, first = vectors.with_prior().copy(), vectors.first_cross_fitted
+        own[:, :first] = whole.with_prior()[:, :first]
+        values.append(own[place])
+        priors.append(own[-1])
+    return LevelLookup(
+        inputs.factors[number],
+        np.tile(representation.levels, len(folds)),
+        np.vstack(values),
+        np.array(priors),
+        fold=inputs.fold,
+        folds=np.repeat(np.array(folds, dtype=object), len(place)).tolist(),
+    )
+
+
+def _pooled(moments: GroupMoments, levels: Levels, known: GroupMoments, place: Codes) -> GroupMoments:
+    """The moments of a fold, with the levels pooled that are pooled in the whole."""
+    if known.n_levels == len(levels):
+        return moments
+    rare = set(levels[place == place.max()].tolist())
+    return moments.pool(np.array([level in rare for level in moments.levels]), known.levels[-1])
