@@ -287,8 +287,21 @@ class FoldColumnError(SufrepError, ValueError):
     def __init__(self, column: str, *, has_nulls: bool) -> None:
         what = "nulls" if has_nulls else "the same fold in every row"
         super().__init__(
-            f"The column of folds, {column!r}, holds {what}; expected one of at least two folds in every row.\n"
-            "Hint: make one, for instance of a hash of the row's identifier, modulo 5."
+            f"The column of folds, {column!r}, holds {what}; expected one of at least two folds in every "
+            "row.\nHint: make one, for instance of a hash of the row's identifier, modulo 5."
+        )
+
+
+class EmptySampleError(SufrepError, ValueError):
+    """A sample of the rows of a lazy frame has no row of some level."""
+
+    def __init__(self, column: str, empty: Sequence[str], n_levels: int, n_rows: int, parameter: str) -> None:
+        shown = ", ".join(empty[:5]) + (", …" if len(empty) > 5 else "")
+        super().__init__(
+            f"The sample of {n_rows:,} rows has no row of {len(empty):,} of the {n_levels:,} levels of "
+            f"{column!r}: {shown}.\n"
+            "Hint: raise sample_rows or, if many rows hold the same values, name a column that distinguishes "
+            f"rows in {parameter}, such as an identifier."
         )
 
 
@@ -335,8 +348,8 @@ class KeyTypeError(SufrepError, TypeError):
 
     def __init__(self, column: str, dtype: str) -> None:
         super().__init__(
-            f"Column {column!r} is of type {dtype}; the levels of a lazy frame are text, categories, integers, "
-            "booleans, floats, dates or datetimes.\nHint: cast the column to text."
+            f"Column {column!r} is of type {dtype}; the levels of a lazy frame are text, categories, "
+            "integers, booleans, floats, dates or datetimes.\nHint: cast the column to text."
         )
 
 

@@ -18,6 +18,7 @@ from sufrep._frames._eager import (
 )
 from sufrep._frames._keys import Key
 from sufrep._frames._lazy import LazyFactor, LazyTable, LevelLookup, is_lazy
+from sufrep._frames._sampling import sample_table
 from sufrep._frames._table import Factor, Lookup, Table
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "library_of",
     "number_or_nan",
     "refuse_other_tables",
+    "sample_table",
     "sorted_factor",
     "taken",
     "with_missing_level",

@@ -200,17 +200,18 @@ def sum_products(
         return _sum_in_batches(residuals, p, is_weighted=selected.is_weighted, has_nulls=complete is not None)
     pairs = [("d", i, j) for i in range(p) for j in range(i, p)]
     pairs += [("r", j, j) for j in range(p)] if complete is not None else []
-    factor = (lambda column: column * nw.col("w")) if selected.is_weighted else (lambda column: column)
-    products = residuals.select(
-        "fold",
-        *(
-            (factor(nw.col(f"{kind}{i}")) * nw.col(f"{kind}{j}")).alias(f"{kind}{i} {kind}{j}")
-            for kind, i, j in pairs
-        ),
-    )
     names = [f"{kind}{i} {kind}{j}" for kind, i, j in pairs]
-    home = collect(products.group_by("fold").agg(*(nw.col(name).sum() for name in names)), _STEP)
-    folds = home["fold"].to_list()
+    products = [nw.col(f"{kind}{i}") * nw.col(f"{kind}{j}") for kind, i, j in pairs]
+    if selected.is_weighted:
+        products = [product * nw.col("w") for product in products]
+    named = [product.alias(name) for product, name in zip(products, names, strict=True)]
+    totals = [nw.col(name).sum() for name in names]
+    if by_fold:
+        home = collect(residuals.select("fold", *named).group_by("fold").agg(*totals), _STEP)
+        folds = home["fold"].to_list()
+    else:
+        home = collect(residuals.select(*named).select(*totals), _STEP)
+        folds = [0]
     scatter, squares = np.zeros((len(folds), p, p)), np.zeros((len(folds), p))
     for (kind, i, j), name in zip(pairs, names, strict=True):
         if kind == "d":
@@ -277,7 +278,7 @@ def _sum_in_batches(residuals: nw.LazyFrame[Any], p: int, *, is_weighted: bool, 
 def _residuals(
     selected: Selection, found: LevelSums, complete: LevelSums | None, *, by_fold: bool
 ) -> nw.LazyFrame[Any]:
-    """Columns fold, w (if there are weights), d0, d1, … and, where rows have nulls, r0, r1, …
+    """Columns fold, w (if there are weights), d0, d1, … and, where there are nulls, r0, r1 and so on.
 
     d are the residuals from the means over complete rows, null in the others; r those from the means over all
     rows that have the value.

@@ -54,13 +54,14 @@ def _arrow_batches(batches: Iterable[Any]) -> Iterator[nw.DataFrame[Any]]:
 
 
 def _map_partitions(native: Any, function: BatchFunction) -> list[nw.DataFrame[Any]]:
-    import dask
+    from dask.base import compute
+    from dask.delayed import delayed
 
     def apply(partition: Any) -> list[Any]:
         with one_thread():
             return [table.to_native() for table in function(iter([_eager(partition)]))]
 
-    parts = dask.compute(*(dask.delayed(apply)(part) for part in native.to_delayed()))
+    parts = compute(*(delayed(apply)(part) for part in native.to_delayed()))
     return [_eager(table) for part in parts for table in part]
 
 

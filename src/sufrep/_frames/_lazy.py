@@ -78,7 +78,7 @@ class LevelLookup:
         The fold of each row of ``values``, one fold after another.
     """
 
-    group: LazyFactor
+    group: Any
     levels: Levels
     values: Array
     prior: Floats
@@ -232,11 +232,11 @@ class LazyTable:
 
     def moments(
         self,
-        group: LazyFactor,
-        covariates: Sequence[nw.Expr],
+        group: Any,
+        covariates: Sequence[Any],
         *,
         names: Sequence[str],
-        weights: nw.Expr | None,
+        weights: Any,
         order: Literal[1, 2],
         other_than: Levels | None = None,
     ) -> GroupMoments:
@@ -256,12 +256,12 @@ class LazyTable:
 
     def moments_by_fold(
         self,
-        group: LazyFactor,
+        group: Any,
         fold: Key,
-        covariates: Sequence[nw.Expr],
+        covariates: Sequence[Any],
         *,
         names: Sequence[str],
-        weights: nw.Expr | None,
+        weights: Any,
         order: Literal[1, 2],
     ) -> list[tuple[Any, GroupMoments]]:
         """Return each fold and the moments of its rows, from the same queries."""
@@ -271,7 +271,7 @@ class LazyTable:
         return sorted(found, key=lambda pair: (pair[0] is None, pair[0]))
 
     def unknown_levels(self, group: LazyFactor, known: Levels, most: int) -> list[Any]:
-        """Return some of the levels that are not known, at most so many; null is none unless it is a level."""
+        """Return at most so many of the levels that are not known; null only if it may be a level."""
         selected = self._select(group.keys, (), None, keeps_null=group.keeps_null)
         some = _without_levels(selected, group, known, keep_null=group.keeps_null).frame.unique().head(most)
         home = collect(some, "looking for new levels")
@@ -331,7 +331,7 @@ def _without_levels(
 
 
 def possible(keys: Sequence[Key], levels: Levels) -> tuple[list[list[Any]], list[int]]:
-    """The parts of the levels that can occur in the columns of the keys, and the positions of these levels."""
+    """The parts of the levels that can occur in the columns of the keys, and the positions of the levels."""
     rows, combinations = [], []
     for row, level in enumerate(levels.tolist()):
         parts = (level,) if len(keys) == 1 else level
@@ -382,7 +382,7 @@ def _collect_moments(
     for j in np.flatnonzero(~np.isfinite(found.sums).all(axis=0)).tolist():
         _refuse_infinite(selected, j, names[j])
     tables = {"count": found.count, "weight": found.weight, "observed": found.observed, "mean": found.means}
-    pooled: dict[Any, dict[str, Floats]] = {}
+    pooled: dict[Any, dict[str, Any]] = {}
     if order == 2:
         has_nulls = bool((found.observed < found.weight[:, None] * (1 - 1e-12)).any())
         complete = sum_complete_rows(selected) if has_nulls else None
@@ -416,7 +416,7 @@ def _moments_of(
     keys: list[list[Any]],
     rows: list[int],
     tables: dict[str, Any],
-    pooled: dict[str, Floats],
+    pooled: dict[str, Any],
     names: Sequence[str],
 ) -> GroupMoments:
     found = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))

@@ -62,8 +62,9 @@ class Table(Protocol):
     """Columns by position.
 
     `kind`, `dtype`, `numbers`, `levels`, `indicators` and so on are for reading
-    (:mod:`sufrep.encoders._inputs`). What was read is handed back to the two verbs that encoders use, `moments`
-    and `encode`. Tables in memory read arrays and `Factor`; lazy ones read expressions and `LazyFactor`.
+    (:mod:`sufrep.encoders._inputs`). What was read is handed back to the two verbs that encoders use,
+    `moments` and `encode`. Tables in memory read arrays and `Factor`; lazy ones read expressions and
+    `LazyFactor`.
     """
 
     @property
@@ -85,7 +86,7 @@ class Table(Protocol):
         """Return the name of a column's type in its library."""
 
     def numbers(self, position: int) -> Any:
-        """Return a numeric column as a real, integer or boolean array (n,), NaN for null; or an expression."""
+        """Return a numeric column as an array (n,), NaN for null, or as an expression."""
 
     def levels(self, position: int, most: int) -> Levels | None:
         """Return the levels of a column, without null; None if there are more than ``most``."""

@@ -17,7 +17,7 @@ from sufrep.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from sufrep._frames._keys import KeyKind
 
@@ -30,7 +30,7 @@ _LEAST_NARWHALS = (2, 28)
 class SmallColumn:
     """A column of a small table: its values, None for null, and what they are."""
 
-    values: Sequence[Any]
+    values: Any
     kind: KeyKind
     zone: str | None = None
 
@@ -79,20 +79,25 @@ def upload(frame: nw.LazyFrame[Any], columns: Mapping[str, SmallColumn], step: s
     step : str
         What it is for, in case it fails.
     """
-    native, implementation = frame.to_native(), frame.implementation
     with engine_step(engine_of(frame), step):
-        if implementation.is_polars():
-            return nw.from_native(_polars_frame(columns).lazy())
-        table = _arrow_table(columns)
-        if implementation.is_duckdb():
-            return nw.from_native(_duckdb_relation(native, table))
-        if implementation.is_pyspark() or implementation.is_pyspark_connect():
-            return nw.from_native(native.sparkSession.createDataFrame(table))
-        if implementation.is_dask():
-            return nw.from_native(_dask_frame(table))
-        import ibis
+        uploaded: nw.LazyFrame[Any] = nw.from_native(_native_table(frame, columns))
+        return uploaded
 
-        return nw.from_native(ibis.memtable(table))
+
+def _native_table(frame: nw.LazyFrame[Any], columns: Mapping[str, SmallColumn]) -> Any:
+    native, implementation = frame.to_native(), frame.implementation
+    if implementation.is_polars():
+        return _polars_frame(columns).lazy()
+    table = _arrow_table(columns)
+    if implementation.is_duckdb():
+        return _duckdb_relation(native, table)
+    if implementation.is_pyspark() or implementation.is_pyspark_connect():
+        return native.sparkSession.createDataFrame(table)
+    if implementation.is_dask():
+        return _dask_frame(table)
+    import ibis
+
+    return ibis.memtable(table)
 
 
 def _polars_frame(columns: Mapping[str, SmallColumn]) -> Any:
@@ -139,7 +144,7 @@ def _arrow_table(columns: Mapping[str, SmallColumn]) -> Any:
     )
 
 
-def _duckdb_relation(native: Any, small_table: Any) -> Any:
+def _duckdb_relation(native: Any, small_table: Any) -> Any:  # noqa: ARG001 - DuckDB reads the variable
     """A relation of the same connection, which only the relation itself knows; it reads a local variable."""
     import duckdb
 

@@ -50,11 +50,10 @@ from sufrep.encoders._inputs import (
     refuse_clashes,
     resolve_layout,
 )
-from sufrep.encoders._lazy import lazy_lookups, read_lazy_target, read_lazy_weights
+from sufrep.encoders._lazy import lazy_lookups, read_lazy_target, read_lazy_weights, sample_rows
 from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
 from sufrep.encoders._persistence import save_steps
-from sufrep.encoders._sampling import sample_rows
 from sufrep.encoders._target import (
     check_classes,
     check_still_classes,
@@ -188,6 +187,11 @@ TARGET_CONSTRAINTS: dict[str, list[Any]] = {
     "cv": ["cv_object", StrOptions({ORDERED})],
     "time": [str, Integral, None],
     "random_state": [Interval(Integral, 0, MAX_SEED, closed="both")],
+}
+# Parameters of the encoders that need rows.
+SAMPLE_CONSTRAINTS: dict[str, list[Any]] = {
+    "sample_rows": [Interval(Integral, 2, None, closed="left"), None],
+    "sample_by": [str, Integral, None],
 }
 # Parameters of the encoders that shrink levels towards their parents.
 PARENT_CONSTRAINTS: dict[str, list[Any]] = {

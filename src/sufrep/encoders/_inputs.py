@@ -581,8 +581,8 @@ def refuse_own_covariates(layout: Layout) -> None:
             raise GroupAsCovariateError(layout.names[position], layout.group_names(layout.names))
 
 
-def read_factor(table: Table, columns: Sequence[int], missing: str) -> Factor:
-    """Return levels and codes of a group, with nulls treated according to ``missing``.
+def read_factor(table: Table, columns: Sequence[int], missing: str) -> Any:
+    """Return levels and codes of a group (a `LazyFactor` if lazy), nulls treated according to ``missing``.
 
     Without any column, all rows have the same level.
     """
@@ -645,10 +645,9 @@ def collect_moments(
 
     A table whose squares need another pass over the rows collects them only with ``order=2``.
     """
+    wanted = max(order, table.free_order)
     try:
-        return table.moments(
-            factor, columns, names=names, weights=weights, order=max(order, table.free_order)
-        )
+        return table.moments(factor, columns, names=names, weights=weights, order=wanted)
     except MagnitudeError:
         if order == 2:
             raise

@@ -15,6 +15,7 @@ from sufrep._splits import level_folds
 from sufrep._threads import one_thread
 from sufrep.encoders._base import (
     PARENT_CONSTRAINTS,
+    SAMPLE_CONSTRAINTS,
     TARGET_CONSTRAINTS,
     GroupEncoder,
     Needs,
@@ -85,6 +86,12 @@ class LatentStateEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
+    sample_rows : int, default=None
+        If X is a lazy frame: about how many of its rows to learn from. Large levels give as many rows each,
+        and small ones all of theirs.
+    sample_by : str or int, default=None
+        The column whose values decide which rows these are, by a hash: an identifier. By default all columns
+        decide, and rows with the same values are in the sample together.
     n_states : int or "auto", default="auto"
         Number of hidden states. "auto" counts the dimensions of the level means that are above their noise,
         as `LowRankEncoder` does, and adds 1: the means of levels that mix k states span k − 1 dimensions, and
@@ -201,9 +208,12 @@ class LatentStateEncoder(GroupEncoder):
     tol: float = 1e-4
     max_rows: int = 20_000
     random_state: int = 0
+    sample_rows: int | None = None
+    sample_by: Column | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
+        **SAMPLE_CONSTRAINTS,
         **TARGET_CONSTRAINTS,
         **PARENT_CONSTRAINTS,
         "n_states": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from sufrep._frames import LevelLookup
+from sufrep._frames import LazyTable, LevelLookup, sample_table
 from sufrep.encoders._cross_fitting import sums_of_others, with_all_levels
-from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, warn_of_unseen
+from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of, warn_of_unseen
 from sufrep.encoders._new_levels import known_columns
 from sufrep.encoders._target import MOST_CLASSES, Target, check_classes, class_label, kind_of
 from sufrep.errors import (
     FoldColumnError,
     LazyOutputError,
     LazyTrainingError,
+    NoRowsError,
     RowsNeededError,
     SampleWeightError,
     TargetError,
@@ -32,13 +33,35 @@ from sufrep.solvers.new_levels import NewLevels
 
 if TYPE_CHECKING:
     from sufrep._arrays import Codes, Levels
-    from sufrep._frames import Key, LazyTable
+    from sufrep._frames import Key
     from sufrep.encoders._base import GroupEncoder
     from sufrep.encoders._inputs import Inputs
     from sufrep.moments import GroupMoments
 
 # Unseen levels that an error counts.
 _MOST_SHOWN = 1_000
+
+
+def sample_rows(encoder: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """A sample of the rows of a lazy frame as a frame in memory, for an encoder that needs rows."""
+    parameters = vars(encoder)
+    if parameters.get("sample_rows") is None:
+        other = " or choose solver='lda', which needs none," if "solver" in parameters else ""
+        raise RowsNeededError(
+            f"{type(encoder).__name__} needs rows, and X is a lazy frame.",
+            f"set sample_rows=100_000, for instance,{other} or collect the frame first.",
+        )
+    whole = LazyTable.from_native(X)
+    roles = [given for given in (y, sample_weight) if isinstance(given, str)]
+    table = whole.without(roles)
+    layout = encoder._layout_of(table)
+    groups = [table.group(columns, encoder.missing) for columns in layout.groups]
+    by = parameters["sample_by"]
+    columns = whole.names if by is None else [whole.names[position_of(whole.names, by, "sample_by")]]
+    sample = sample_table(whole, groups, parameters["sample_rows"], columns)
+    if sample is None:
+        raise NoRowsError(len(whole.names))
+    return sample
 
 
 def read_lazy_weights(table: LazyTable, weight: Key | None) -> Any:
@@ -70,7 +93,8 @@ def read_lazy_target(table: LazyTable, target: Key | None, target_type: str) -> 
                 "pass numbers, or target_type='auto'.",
             )
         _refuse_unknown(table.count_unusable(target))
-        return Target(kind, [Covariate(None)], [table.as_number(target)], np.empty(0))
+        number: Any = table.as_number(target)
+        return Target(kind, [Covariate(None)], [number], np.empty(0))
     _refuse_unknown(int(None in classes))
     check_classes(kind, len(classes))
     found = {Covariate(None, class_label(value)): value for value in classes}

@@ -18,6 +18,7 @@ from sufrep._frames import Lookup
 from sufrep._sklearn import Interval, StrOptions
 from sufrep.encoders._base import (
     PARENT_CONSTRAINTS,
+    SAMPLE_CONSTRAINTS,
     TARGET_CONSTRAINTS,
     GroupEncoder,
     Needs,
@@ -87,6 +88,12 @@ class RandomInterceptEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
+    sample_rows : int, default=None
+        If X is a lazy frame: about how many of its rows to learn from. Large levels give as many rows each,
+        and small ones all of theirs.
+    sample_by : str or int, default=None
+        The column whose values decide which rows these are, by a hash: an identifier. By default all columns
+        decide, and rows with the same values are in the sample together.
     cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
         With "ordered", columns that depend on the target are learnt from earlier rows only: rows are cut by
@@ -145,9 +152,12 @@ class RandomInterceptEncoder(GroupEncoder):
     cv: Any = 5
     time: Column | None = None
     random_state: int = 0
+    sample_rows: int | None = None
+    sample_by: Column | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
+        **SAMPLE_CONSTRAINTS,
         **TARGET_CONSTRAINTS,
         **PARENT_CONSTRAINTS,
     }
@@ -233,6 +243,12 @@ class MixedModelEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
+    sample_rows : int, default=None
+        If X is a lazy frame: about how many of its rows to learn from. Large levels give as many rows each,
+        and small ones all of theirs.
+    sample_by : str or int, default=None
+        The column whose values decide which rows these are, by a hash: an identifier. By default all columns
+        decide, and rows with the same values are in the sample together.
     cv : int, splitter, iterable of (train, test) or "ordered", default=5
         Folds of ``fit_transform``; every row must be in one test fold. An integer makes shuffled folds.
         With "ordered", columns that depend on the target are learnt from earlier rows only: rows are cut by
@@ -286,9 +302,12 @@ class MixedModelEncoder(GroupEncoder):
     cv: Any = 5
     time: Column | None = None
     random_state: int = 0
+    sample_rows: int | None = None
+    sample_by: Column | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
+        **SAMPLE_CONSTRAINTS,
         **TARGET_CONSTRAINTS,
     }
 
@@ -411,6 +430,12 @@ class LocalEffectEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
+    sample_rows : int, default=None
+        If X is a lazy frame: about how many of its rows to learn from. Large levels give as many rows each,
+        and small ones all of theirs.
+    sample_by : str or int, default=None
+        The column whose values decide which rows these are, by a hash: an identifier. By default all columns
+        decide, and rows with the same values are in the sample together.
     output : {"effect", "fit", "both"}, default="effect"
         The effect, the expected target f(z) + e_g(z), or both.
     max_level_rows : int, default=300
@@ -470,9 +495,12 @@ class LocalEffectEncoder(GroupEncoder):
     time: Column | None = None
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     random_state: int = 0
+    sample_rows: int | None = None
+    sample_by: Column | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
+        **SAMPLE_CONSTRAINTS,
         **TARGET_CONSTRAINTS,
         "output": [StrOptions({"effect", "fit", "both"})],
         "max_level_rows": [Interval(Integral, 1, None, closed="left")],

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sufrep._sklearn import Interval, StrOptions
-from sufrep.encoders._base import GroupEncoder, Needs, Suffix, Vectors, most_iterations
+from sufrep.encoders._base import SAMPLE_CONSTRAINTS, GroupEncoder, Needs, Suffix, Vectors, most_iterations
 from sufrep.errors import warn
 from sufrep.solvers.closed_forms import linear_discriminant
 from sufrep.solvers.multinomial import fit_multinomial
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Array, Floats
-    from sufrep.encoders._inputs import GroupSample
+    from sufrep.encoders._inputs import Column, GroupSample
     from sufrep.moments import GroupMoments
 
 
@@ -61,6 +61,12 @@ class MNLEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
+    sample_rows : int, default=None
+        If X is a lazy frame: about how many of its rows to learn from. Large levels give as many rows each,
+        and small ones all of theirs.
+    sample_by : str or int, default=None
+        The column whose values decide which rows these are, by a hash: an identifier. By default all columns
+        decide, and rows with the same values are in the sample together.
     solver : {"lbfgs", "lda"}, default="lbfgs"
         "lbfgs" solves the problem above exactly, from the rows. "lda" uses the closed form that holds
         if covariates are normal with the same covariance in all levels; it needs only the moments, so it
@@ -104,9 +110,12 @@ class MNLEncoder(GroupEncoder):
     penalty: float = 1.0
     standardize: bool = True
     max_iter: int = 1000
+    sample_rows: int | None = None
+    sample_by: Column | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
+        **SAMPLE_CONSTRAINTS,
         "solver": [StrOptions({"lbfgs", "lda"})],
         "penalty": [Interval(Real, 0, None, closed="left")],
         "standardize": ["boolean"],

@@ -20,7 +20,7 @@ from sufrep._accumulate import check_squares
 from sufrep._sklearn import HasMethods, Interval
 from sufrep._splits import spread_folds
 from sufrep._threads import one_thread
-from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
+from sufrep.encoders._base import SAMPLE_CONSTRAINTS, TARGET_CONSTRAINTS, GroupEncoder, Needs
 from sufrep.encoders._inputs import copy_input_names, find_levels
 from sufrep.encoders._judging import (
     CANDIDATES,
@@ -102,6 +102,12 @@ class SufficientEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
+    sample_rows : int, default=None
+        If X is a lazy frame: about how many of its rows to learn from. Large levels give as many rows each,
+        and small ones all of theirs.
+    sample_by : str or int, default=None
+        The column whose values decide which rows these are, by a hash: an identifier. By default all columns
+        decide, and rows with the same values are in the sample together.
     estimator : estimator or None, default=None
         The learner that candidates are judged by: a regressor, or a classifier (by −log P if it has
         ``predict_proba``). It should be the one that is used afterwards. None is scikit-learn's histogram
@@ -184,9 +190,12 @@ class SufficientEncoder(GroupEncoder):
     n_jobs: int | None = None
     verbose: int = 0
     random_state: int = 0
+    sample_rows: int | None = None
+    sample_by: Column | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
+        **SAMPLE_CONSTRAINTS,
         **TARGET_CONSTRAINTS,
         "estimator": [HasMethods(["fit", "predict"]), str, None],
         "families": [list, tuple],
