@@ -19,6 +19,7 @@ from benchmarks import (
     bench_mnl,
     bench_multinomial,
     bench_new_levels,
+    bench_serving,
     bench_sufficient,
 )
 
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "effects": bench_effects,
     "new_levels": bench_new_levels,
     "drift": bench_drift,
+    "serving": bench_serving,
     "mixed_model": bench_mixed_model,
     "sufficient": bench_sufficient,
     "compare": bench_compare,

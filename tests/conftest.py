@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from tests.engines import postgres_server, spark_session
 
 from sufrep import SufficientEncoder
 from sufrep.encoders._judging import CANDIDATES, DROP, Judgement
+
+# Fixtures that every test may use.
+__all__ = ["postgres_server", "spark_session"]
 
 # How many examples hypothesis draws for a law: few by default, ten times as many on request, as in
 # HYPOTHESIS_PROFILE=long make unit. No deadline, because a slow machine breaks no law.

@@ -201,6 +201,61 @@ def test_a_part_that_was_added_can_be_taken_away(sample, order, data):
     assert_same(sample.moments(order) - b, a)
 
 
+def assert_close(found: GroupMoments, expected: GroupMoments, tolerance: float) -> None:
+    """The same up to a share of the largest entry of each table."""
+    assert found.levels.tolist() == expected.levels.tolist()
+    for field in fields(GroupMoments):
+        ours, table = getattr(found, field.name), getattr(expected, field.name)
+        if field.name not in ("levels", "covariates") and table is not None:
+            scale = np.nanmax(np.abs(table), initial=0.0)
+            np.testing.assert_allclose(ours, table, rtol=0, atol=tolerance * scale, err_msg=field.name)
+
+
+@given(labelled_rows(), labelled_rows(), labelled_rows(), ORDERS)
+def test_merging_is_commutative_and_associative(first, second, third, order):
+    p = min(sample.rows.shape[1] for sample in (first, second, third))
+    a, b, c = (replace(sample, rows=sample.rows[:, :p]).moments(order) for sample in (first, second, third))
+    assert_close(a + b, b + a, 1e-10)
+    assert_close((a + b) + c, a + (b + c), 1e-10)
+
+
+@pytest.mark.parametrize("center", [0.0, 1e6])
+def test_a_thousand_days_added_and_removed_leave_the_moments_of_the_last_ones(center):
+    """The nightly refresh: the whole, without the oldest day, with the newest."""
+    rng = np.random.default_rng(0)
+
+    def day() -> tuple[np.ndarray, np.ndarray]:
+        rows = rng.normal(center, 1.0, (40, 3))
+        rows[rng.random(rows.shape) < 0.05] = np.nan
+        return rng.choice(list("abcdefgh"), 40, p=[0.3, 0.3, 0.2, 0.1, 0.05, 0.03, 0.01, 0.01]), rows
+
+    def moments(days: list[tuple[np.ndarray, np.ndarray]]) -> GroupMoments:
+        return GroupMoments.from_rows(
+            np.concatenate([group for group, _ in days]).tolist(), np.vstack([rows for _, rows in days])
+        )
+
+    days = [day() for _ in range(7)]
+    whole = moments(days)
+    for _ in range(1000):
+        days.append(day())
+        whole = whole - moments([days.pop(0)]) + moments([days[-1]])
+    assert_close(whole, moments(days), 1e-8)
+
+
+def test_parts_of_many_levels_are_merged_in_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    parts = [
+        Sample(rng.integers(low, low + 30, 200).tolist(), rng.normal(size=(200, 3)), None) for low in (0, 12)
+    ]
+    a, b = (part.moments() for part in parts)
+    whole, rest = a + b, (a + b) - b
+    monkeypatch.setattr("sufrep.moments._BLOCK", 7)
+    assert_close(a + b, whole, 1e-14)
+    assert_close((a + b) - b, rest, 1e-13)
+    everything = Sample([*parts[0].group, *parts[1].group], np.vstack([part.rows for part in parts]), None)
+    assert_same(a + b, naive_moments(everything))
+
+
 @given(labelled_rows(), ORDERS, st.data())
 def test_the_order_of_the_rows_does_not_matter(sample, order, data):
     shuffled = sample.take(data.draw(st.permutations(range(len(sample)))))

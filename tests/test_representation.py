@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from sufrep.errors import OneLevelGivenError
 from sufrep.representation import Representation, as_levels, level_label, sort_levels
 
 LEVELS = ["a", "b", 7, None]
@@ -84,6 +85,64 @@ def test_positions_are_rows_of_the_values_or_minus_one(table):
     found = table.positions(level for level in [98178, "98178", None, "a"])
     assert found.tolist() == [1, -1, 2, 0]
     assert found.dtype == np.intp
+
+
+@given(filled(), st.sampled_from([*LEVELS, "never", ("a", "b"), 7.5, float("nan")]))
+def test_one_level_has_the_vector_that_lookup_gives(table, level):
+    np.testing.assert_array_equal(table[level], table.lookup([level])[0])
+    assert (level in table) == (table.positions([level])[0] >= 0)
+
+
+def test_the_vector_of_one_level_is_dense_and_read_only(table):
+    assert [table[level].tolist() for level in ("a", None, "never")] == [[0, 1], [8, 0], [3, 0.5]]
+    for level in ("a", "never"):
+        with pytest.raises(ValueError, match="read-only"):
+            table[level][0] = 9.0
+    assert table["a"].tolist() == [0, 1]
+    assert table.prior.flags.writeable
+
+
+def test_levels_are_iterated_over_without_end_at_the_last_one(table):
+    assert list(table) == ["a", 98178, None]
+
+
+@pytest.mark.parametrize("level", ["98178", b"98178", 98178, 7.5, None])
+def test_one_level_in_the_place_of_many_is_refused(table, level):
+    for find in (table.lookup, table.positions):
+        with pytest.raises(OneLevelGivenError, match=r"(?s)is one level.*pass a list, .*representation\["):
+            find(level)
+
+
+def test_a_text_is_not_an_iterable_of_levels():
+    table = Representation.from_values(["a", "b"], [[1.0], [2.0]], ["u"], weight=[1, 1])
+    with pytest.raises(OneLevelGivenError, match="it is one of characters"):
+        table.lookup("ab")
+
+
+def test_a_tuple_of_levels_is_taken_and_a_crossed_level_is_not():
+    crossed = Representation.from_values([("a", 1), ("b", 2)], [[1.0], [2.0]], ["u"], weight=[1, 1])
+    assert crossed["b", 2].tolist() == [2.0]
+    assert crossed.lookup((("b", 2), ("a", 1))).tolist() == [[2.0], [1.0]]
+    with pytest.raises(OneLevelGivenError, match="is one level"):
+        crossed.lookup(("b", 2))
+
+
+def test_a_table_without_levels_knows_the_prior_only():
+    table = Representation.from_values([], np.empty((0, 1)), ["u"], weight=[], prior=np.array([3.0]))
+    assert table.lookup(["a", None]).tolist() == [[3.0], [3.0]]
+    assert table["a"].tolist() == [3.0]
+
+
+def test_what_is_remembered_is_computed_once_for_the_same_objects(table):
+    calls, first, second = [], object(), object()
+    for given_object in (first, first, second, first):
+        table.remember("it", lambda: calls.append(1), given_object)
+    assert len(calls) == 3
+
+
+def test_copies_do_not_carry_what_is_remembered(table):
+    table.remember("it", lambda: np.zeros(1_000_000))
+    assert len(pickle.dumps(table)) < 10_000
 
 
 def test_looking_up_nothing_gives_no_rows(table):

@@ -577,6 +577,17 @@ class UnseenLevelError(SufrepError, ValueError):
         )
 
 
+class OneLevelGivenError(SufrepError, TypeError):
+    """A single level is given where an iterable of levels is expected."""
+
+    def __init__(self, level: object) -> None:
+        of = "; as an iterable, it is one of characters" if isinstance(level, (str, bytes)) else ""
+        super().__init__(
+            f"{level!r} is one level, and levels are expected{of}.\n"
+            f"Hint: pass a list, [{level!r}], or take representation[{level!r}] for one vector."
+        )
+
+
 class MissingLevelError(SufrepError, ValueError):
     """A group column contains nulls, and ``missing='error'``."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from sufrep._accumulate import accumulate, exponents, ratio, remainder, unscaled
 from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
-from sufrep.representation import as_levels, is_null, level_positions, sort_levels
+from sufrep.representation import as_levels, is_null, level_order, level_positions, sort_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -269,11 +270,14 @@ class GroupMoments:
         """Merge the levels marked in ``rare`` (n_levels,) into one called ``level``, which comes last."""
         if not rare.any():
             return self
-        common = np.flatnonzero(~rare)
-        assignment = np.full(self.n_levels, len(common))
-        assignment[common] = np.arange(len(common))
-        merged: Self = _merge([self], assignment, as_levels([*self.levels[common], level]))
-        return merged
+        common, pooled = self._where(~rare), _pool(self._where(rare), level)
+        tables: dict[str, Any] = {
+            name: np.concatenate([getattr(common, name), getattr(pooled, name)])
+            for name in _LEVEL_TABLES
+            if getattr(self, name) is not None
+        }
+        levels = as_levels([*common.levels, level])
+        return replace(self, levels=levels, squares=pooled.squares, scatter=pooled.scatter, **tables)
 
     def expand(self, covariates: Sequence[str]) -> Self:
         """Add covariates that were 0 in every row so far; ``covariates`` names all, in their new order."""
@@ -320,26 +324,30 @@ class GroupMoments:
         if not isinstance(other, GroupMoments):
             return NotImplemented
         self._check_compatible(other)
-        levels = self.levels
-        if not np.array_equal(levels, other.levels):
-            levels = sort_levels({*self.levels.tolist(), *other.levels.tolist()})
-        assignment = np.concatenate([_positions(levels, self.levels), _positions(levels, other.levels)])
-        merged: Self = _merge([self, other], assignment, levels)
+        levels, union = _unite(self.levels, other.levels)
+        merged: Self = _merge(self, other, levels, union)
         return merged
 
     def __sub__(self, other: Self) -> Self:
         if not isinstance(other, GroupMoments):
             return NotImplemented
         self._check_compatible(other)
-        rows = _positions(self.levels, other.levels)
+        rows: Codes = np.arange(self.n_levels)
+        if not np.array_equal(self.levels, other.levels):
+            rows = _positions(self.levels, other.levels)
         fewer, lighter = self.count[rows] < other.count, self.weight[rows] < (1 - 1e-9) * other.weight
         if (rows < 0).any() or fewer.any() or lighter.any():
             raise MomentsMismatchError(
                 "The moments to subtract contain rows that are not part of the others.",
                 "subtract the moments of a part of the rows from those of all of them.",
             )
-        part = other._map_levels(lambda table: _scatter_rows(table, rows, self.n_levels), self.levels)
-        rest: Self = _difference(self, part)
+        changed = _difference(self._map_levels(lambda table: table[rows], other.levels), other)
+        tables: dict[str, Any] = {
+            name: _replace_rows(getattr(self, name), rows, getattr(changed, name))
+            for name in _LEVEL_TABLES
+            if getattr(self, name) is not None
+        }
+        rest: Self = replace(self, squares=changed.squares, scatter=changed.scatter, **tables)
         return rest._where(rest.count > 0)
 
     def _where(self, keep: Mask) -> Self:
@@ -367,19 +375,63 @@ class GroupMoments:
 _LEVEL_TABLES = ("count", "weight", "observed", "mean", "complete_weight", "complete_mean")
 
 
+# Levels that are merged at a time: what is computed for them stays in the cache of the processor.
+_BLOCK = 1 << 13
+
+
+class _Union(NamedTuple):
+    """Where the levels of two parts are among all of theirs.
+
+    Attributes
+    ----------
+    n_levels : int
+        Number of levels that either part has.
+    rows : tuple of two ndarray of int
+        Position of each level of each part among them.
+    shared : tuple of two ndarray of int
+        The levels that both parts have, by their positions in each part.
+    """
+
+    n_levels: int
+    rows: tuple[Codes, Codes]
+    shared: tuple[Codes, Codes]
+
+    def total(self, left: Array, right: Array) -> Array:
+        """Sum of two tables, each with a row for each level of its part."""
+        found = np.zeros((self.n_levels, *left.shape[1:]), dtype=left.dtype)
+        found[self.rows[0]] = left
+        found[self.rows[1]] += right
+        return found
+
+
+def _unite(left: Levels, right: Levels) -> tuple[Levels, _Union]:
+    """All levels of two parts in their order, and where those of each part are among them."""
+    if np.array_equal(left, right):
+        everywhere = np.arange(len(left))
+        return left, _Union(len(left), (everywhere, everywhere), (everywhere, everywhere))
+    in_left = _positions(left, right)
+    shared = np.flatnonzero(in_left >= 0)
+    new = np.flatnonzero(in_left < 0)
+    levels = np.concatenate([left, right[new]])
+    order = level_order(levels.tolist())
+    place = np.empty(len(levels), dtype=np.intp)
+    place[order] = np.arange(len(levels))
+    rows = np.empty(len(right), dtype=np.intp)
+    rows[shared], rows[new] = place[in_left[shared]], place[len(left) :]
+    return levels[order], _Union(len(levels), (place[: len(left)], rows), (in_left[shared], shared))
+
+
 def _positions(levels: Levels, some: Levels) -> Codes:
     """Position of each of ``some`` in ``levels``, −1 for those that are not there."""
-    if levels is some:
-        return np.arange(len(levels))
     position = level_positions(levels)
-    return np.fromiter((position.get(level, -1) for level in some.tolist()), dtype=np.intp)
+    return np.fromiter(map(position.get, some.tolist(), repeat(-1)), dtype=np.intp, count=len(some))
 
 
-def _scatter_rows(table: Array, rows: Codes, n_levels: int) -> Array:
-    """Put row i of ``table`` at position ``rows[i]`` of a table of zeros."""
-    wide = np.zeros((n_levels, *table.shape[1:]), dtype=table.dtype)
-    wide[rows] = table
-    return wide
+def _replace_rows(table: Array, rows: Codes, new: Array) -> Array:
+    """A copy of a table with some of its rows replaced."""
+    found = table.copy()
+    found[rows] = new
+    return found
 
 
 # Chan, Golub and LeVeque's update, in both directions. All tables are (n_levels, n_columns). Differences of
@@ -387,75 +439,158 @@ def _scatter_rows(table: Array, rows: Codes, n_levels: int) -> Array:
 # (test_merged_moments_far_from_zero).
 
 
-def _merge(parts: Sequence[GroupMoments], assignment: Codes, levels: Levels) -> Any:
-    """Stack the levels of all parts, and pool those that ``assignment`` sends to the same of ``levels``."""
+def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: _Union) -> Any:
+    """Moments of the rows of both parts."""
 
-    def stacked(name: str) -> Array:
-        return np.concatenate([getattr(part, name) for part in parts])
+    def total(name: str) -> Array:
+        return union.total(getattr(left, name), getattr(right, name))
 
-    def total(table: Array) -> Array:
-        return _sum_by(assignment, table, len(levels))
-
-    observed = stacked("observed")
-    cells = _pool_means(assignment, len(levels), observed, stacked("mean"))
+    observed, means = (left.observed, right.observed), (left.mean, right.mean)
     merged = replace(
-        parts[0],
-        levels=levels,
-        count=total(stacked("count")),
-        weight=total(stacked("weight")),
+        left, levels=levels, count=total("count"), weight=total("weight"), observed=total("observed")
+    )
+    if merged.order == 1:
+        return replace(merged, mean=_merge_means(union, observed, means).mean)
+    first, second = left.require_order_two(), right.require_order_two()
+    complete_means = (first.complete_mean, second.complete_mean)
+    weights = (_column(first.complete_weight), _column(second.complete_weight))
+    cells = _merge_means(union, observed, means, _squares)
+    complete = _merge_means(union, weights, complete_means, _scatter)
+    return replace(
+        merged,
+        mean=cells.mean,
+        squares=first.squares + second.squares + cells.between,
+        complete_weight=total("complete_weight"),
+        complete_mean=complete.mean,
+        scatter=first.scatter + second.scatter + complete.between,
+    )
+
+
+class _MergedMeans(NamedTuple):
+    """Means by level, (n_levels, p), and the squares, (p,), or the scatter, (p, p), between two parts."""
+
+    mean: Floats
+    between: Any
+
+
+def _squares(weight: Floats, apart: Floats) -> Floats:
+    """Weighted sum of squares; (p,)."""
+    return np.asarray((weight * apart**2).sum(axis=0))
+
+
+def _scatter(weight: Floats, apart: Floats) -> Floats:
+    """Weighted sum of the products of all pairs of columns; (p, p)."""
+    return np.asarray((weight * apart).T @ apart)
+
+
+def _no_spread(_weight: Floats, _apart: Floats) -> float:
+    return 0.0
+
+
+def _merge_means(
+    union: _Union,
+    weights: tuple[Floats, Floats],
+    means: tuple[Floats, Floats],
+    spread: Callable[[Floats, Floats], Any] = _no_spread,
+) -> _MergedMeans:
+    """Merge the means of two parts; those of levels that only one part has stay as they are.
+
+    Weights are (n_levels, p), or (n_levels, 1) if they are the same for all columns.
+    """
+    p, between = means[0].shape[1], 0.0
+    merged = np.empty((union.n_levels, p))
+    for rows, mean in zip(union.rows, means, strict=True):
+        merged[rows] = mean
+    for start in range(0, len(union.shared[0]), _BLOCK):
+        some = [places[start : start + _BLOCK] for places in union.shared]
+        mean = np.stack([table[places] for table, places in zip(means, some, strict=True)])
+        weight = np.stack([table[places] for table, places in zip(weights, some, strict=True)])
+        weight = np.broadcast_to(weight, mean.shape)
+        pooled = _pool_means(weight, mean)
+        # Where no part has a value, what stands for none stays.
+        merged[union.rows[0][some[0]]] = np.where(pooled.weight > 0, pooled.mean, mean[0])
+        between = between + spread(weight.reshape(-1, p), pooled.between.reshape(-1, p))
+    return _MergedMeans(merged, between)
+
+
+def _pool(parts: GroupMoments, level: Any) -> GroupMoments:
+    """Merge all levels into one."""
+    cells = _pool_means(parts.observed[:, None], parts.mean[:, None])
+    pooled = replace(
+        parts,
+        levels=as_levels([level]),
+        count=parts.count.sum(keepdims=True),
+        weight=parts.weight.sum(keepdims=True),
         observed=cells.weight,
         mean=np.where(cells.weight > 0, cells.mean, np.nan),
     )
-    if merged.order == 1:
-        return merged
-    second = [part.require_order_two() for part in parts]
-    complete_mean = stacked("complete_mean")
-    weight = _repeat_columns(stacked("complete_weight"), complete_mean)
-    complete = _pool_means(assignment, len(levels), weight, complete_mean)
+    if parts.order == 1:
+        return pooled
+    second = parts.require_order_two()
+    weight = np.broadcast_to(_column(second.complete_weight), second.complete_mean.shape)
+    complete = _pool_means(weight[:, None], second.complete_mean[:, None])
     return replace(
-        merged,
-        squares=sum(part.squares for part in second) + (observed * cells.between**2).sum(axis=0),
-        complete_weight=total(stacked("complete_weight")),
+        pooled,
+        squares=second.squares + _squares(parts.observed, cells.between[:, 0]),
+        complete_weight=second.complete_weight.sum(keepdims=True),
         complete_mean=complete.mean,
-        scatter=sum(part.scatter for part in second) + (complete.between * weight).T @ complete.between,
+        scatter=second.scatter + _scatter(weight, complete.between[:, 0]),
     )
 
 
 def _difference(whole: Any, part: GroupMoments) -> Any:
     """Moments of the rows of ``whole`` that are not in ``part``; both have the same levels."""
-    cells = _remove_part(whole.observed, whole.mean, part.observed, part.mean)
+    observed, means = (whole.observed, part.observed), (whole.mean, part.mean)
     rest = replace(
         whole,
         count=whole.count - part.count,
         weight=remainder(whole.weight, part.weight),
-        observed=cells.weight,
-        mean=np.where(cells.weight > 0, cells.mean, np.nan),
+        observed=remainder(*observed),
     )
     if whole.order == 1:
-        return rest
+        return replace(rest, mean=_remove_means(observed, means, np.nan).mean)
     more, less = whole.require_order_two(), part.require_order_two()
-    complete = _remove_part(
-        _repeat_columns(more.complete_weight, more.complete_mean),
-        more.complete_mean,
-        _repeat_columns(less.complete_weight, less.complete_mean),
-        less.complete_mean,
-    )
-    between = (cells.factor * cells.between**2).sum(axis=0)
+    complete_means = (more.complete_mean, less.complete_mean)
+    weights = (_column(more.complete_weight), _column(less.complete_weight))
+    cells = _remove_means(observed, means, np.nan, _squares)
+    complete = _remove_means(weights, complete_means, 0.0, _scatter)
     return replace(
         rest,
-        squares=np.maximum(more.squares - less.squares - between, 0.0),
+        mean=cells.mean,
+        squares=np.maximum(more.squares - less.squares - cells.between, 0.0),
         complete_weight=remainder(more.complete_weight, less.complete_weight),
         complete_mean=complete.mean,
-        scatter=more.scatter - less.scatter - (complete.between * complete.factor).T @ complete.between,
+        scatter=more.scatter - less.scatter - complete.between,
     )
+
+
+def _remove_means(
+    weights: tuple[Floats, Floats],
+    means: tuple[Floats, Floats],
+    nothing: float,
+    spread: Callable[[Floats, Floats], Any] = _no_spread,
+) -> _MergedMeans:
+    """Means of what is left of a whole without a part; ``nothing`` where nothing is.
+
+    Weights are (n_levels, p), or (n_levels, 1) if they are the same for all columns.
+    """
+    left, between = np.empty_like(means[0]), 0.0
+    for start in range(0, len(left), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        mean, part_mean = (table[block] for table in means)
+        weight, part_weight = (np.broadcast_to(table[block], mean.shape) for table in weights)
+        found = _remove_part(weight, mean, part_weight, part_mean)
+        left[block] = np.where(found.weight > 0, found.mean, nothing)
+        between = between + spread(found.factor, found.between)
+    return _MergedMeans(left, between)
 
 
 class _PooledMeans(NamedTuple):
-    """Several means merged into one."""
+    """The means of several parts merged into one for each level."""
 
     weight: Floats
     mean: Floats
-    between: Floats  # difference of each given mean from the one it was merged into, in the order given
+    between: Floats  # difference of the mean of each part from the one it was merged into
 
 
 class _RemainingMeans(NamedTuple):
@@ -467,37 +602,42 @@ class _RemainingMeans(NamedTuple):
     factor: Floats  # multiplies the square of `between` to give the sum of squares between the two parts
 
 
-def _pool_means(assignment: Codes, n_levels: int, weight: Floats, mean: Floats) -> _PooledMeans:
-    """Pool means, of weight zero where there is none, by the level that each row is assigned to."""
+def _pool_means(weight: Floats, mean: Floats) -> _PooledMeans:
+    """Pool the means (n_parts, n_levels, p) of several parts of each level; their weight is zero for none."""
     usable = weight > 0
-    largest = np.zeros((n_levels, mean.shape[1]))
-    np.maximum.at(largest, assignment, np.where(usable, np.abs(mean), 0.0))
+    power = _powers(np.where(usable, np.abs(mean), 0.0).max(axis=0))
+    scaled = _in_units(mean, power)
+    # Any of the means would do.
+    last = len(weight) - 1 - np.argmax(usable[::-1], axis=0)
+    pivot = np.where(usable.any(axis=0), np.take_along_axis(scaled, last[None], axis=0)[0], 0.0)
+    apart = np.where(usable, scaled - pivot, 0.0)
+    total = weight.sum(axis=0)
+    shift = ratio((weight * apart).sum(axis=0), total)
+    between = np.where(usable, apart - shift, 0.0)
+    return _PooledMeans(total, unscaled(pivot + shift, power), unscaled(between, power))
+
+
+def _powers(largest: Floats) -> Codes | int:
+    """`exponents`, or a single 0 if they are all 0, which saves a pass over the numbers each time."""
     power = exponents(largest)
-    mean = np.ldexp(mean, -power[assignment])
-    pivot = np.zeros((n_levels, mean.shape[1]))
-    rows, columns = np.nonzero(usable)
-    pivot[assignment[rows], columns] = mean[rows, columns]
-    apart = np.where(usable, mean - pivot[assignment], 0.0)
-    total = _sum_by(assignment, weight, n_levels)
-    shift = ratio(_sum_by(assignment, weight * apart, n_levels), total)
-    between = np.where(usable, apart - shift[assignment], 0.0)
-    return _PooledMeans(total, unscaled(pivot + shift, power), unscaled(between, power[assignment]))
+    return power if power.any() else 0
+
+
+def _in_units(values: Floats, power: Codes | int) -> Floats:
+    """Values divided by powers of two."""
+    return values if isinstance(power, int) else np.ldexp(values, -power)
 
 
 def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
     """Weight and mean of what is left of a whole when a part of it is removed."""
     rest = remainder(weight, part_weight)
     both = (part_weight > 0) & (weight > 0)
-    power = exponents(np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0))
-    scaled = np.ldexp(mean, -power)
-    between = np.where(both, scaled - np.ldexp(part_mean, -power), 0.0)
-    moved = unscaled(scaled + between * ratio(part_weight, rest), power)
-    return _RemainingMeans(
-        rest,
-        np.where(rest > 0, moved, 0.0),
-        unscaled(between, power),
-        weight * ratio(part_weight, rest),
-    )
+    power = _powers(np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0))
+    scaled = _in_units(mean, power)
+    between = np.where(both, scaled - _in_units(part_mean, power), 0.0)
+    share = ratio(part_weight, rest)
+    moved = unscaled(scaled + between * share, power)
+    return _RemainingMeans(rest, moved, unscaled(between, power), weight * share)
 
 
 def _mean_without(mean: Floats, values: Array, weight: Floats, rest: Floats) -> Floats:
@@ -508,13 +648,6 @@ def _mean_without(mean: Floats, values: Array, weight: Floats, rest: Floats) -> 
     return unscaled(mean / 4 + apart * ratio(weight, rest), 2)
 
 
-def _sum_by(assignment: Codes, table: Array, n_levels: int) -> Array:
-    """Sum the rows of ``table`` that are assigned to the same level."""
-    total = np.zeros((n_levels, *table.shape[1:]), dtype=table.dtype)
-    np.add.at(total, assignment, table)
-    return total
-
-
-def _repeat_columns(weight: Floats, like: Floats) -> Floats:
-    """Repeat one weight per level (n_levels,) for every column of ``like`` (n_levels, n_columns)."""
-    return np.repeat(weight[:, None], like.shape[1], axis=1)
+def _column(weight: Floats) -> Floats:
+    """One weight per level, (n_levels,), as a column (n_levels, 1)."""
+    return weight[:, None]

@@ -17,9 +17,10 @@ import numpy as np
 from scipy import sparse
 
 from sufrep._accumulate import weighted_mean
+from sufrep.errors import OneLevelGivenError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sufrep._arrays import Codes, Floats, Levels
 
@@ -52,6 +53,8 @@ class Representation:
     array([[4.],
            [0.],
            [1.]])
+    >>> table["b"]
+    array([4.])
     """
 
     levels: Levels
@@ -60,9 +63,15 @@ class Representation:
     weight: Floats
     prior: Floats
     _position: dict[Any, int] = field(init=False, repr=False)
+    _memo: dict[str, tuple[tuple[Any, ...], Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_position", level_positions(self.levels))
+        object.__setattr__(self, "_memo", {})
+
+    def __reduce__(self) -> Any:
+        # What follows from the fields is made again, not stored.
+        return type(self), (self.levels, self.values, self.columns, self.weight, self.prior)
 
     @classmethod
     def from_values(
@@ -81,6 +90,33 @@ class Representation:
         """Number of levels."""
         return len(self.levels)
 
+    def __getitem__(self, level: Any) -> Floats:
+        """Vector of one level, the prior for one that is not in the table, as in `lookup`; (n_columns,).
+
+        It takes a few microseconds, however many levels there are. The array is read-only, because it is a
+        part of the table. ``level in representation`` says whether there is a vector of its own.
+        """
+        position = self._place(level)
+        if position < 0:
+            vector = self.prior[:]
+        elif isinstance(self.values, np.ndarray):
+            vector = self.values[position]
+        else:
+            vector = dense_values(self.values.tocsr()[[position]])[0]
+        vector.flags.writeable = False
+        return vector
+
+    def __contains__(self, level: Any) -> bool:
+        return self._place(level) >= 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.levels.tolist())
+
+    def _place(self, level: Any) -> int:
+        """Row of a level in ``values``, −1 for one that is not in the table."""
+        place = self._position.get(level, -1)
+        return self._position.get(None, -1) if place < 0 and is_null(level) else place
+
     def positions(self, levels: Iterable[Any]) -> Codes:
         """Row of each level in ``values``, −1 for a level that is not in the table.
 
@@ -91,7 +127,14 @@ class Representation:
         Returns
         -------
         ndarray of int, shape (n,)
+
+        Raises
+        ------
+        OneLevelGivenError
+            If a single level is given: a text would be taken for an iterable of characters.
         """
+        if self._is_one_level(levels):
+            raise OneLevelGivenError(levels)
         find, null = self._position.get, self._position.get(None, -1)
         found = ((find(level, -1), level) for level in levels)
         return np.fromiter(
@@ -109,11 +152,29 @@ class Representation:
         -------
         ndarray or csr_array, shape (n, n_columns)
         """
-        return self.with_prior()[self.positions(levels)]
+        return take_vectors(self.values, self.prior, self.positions(levels))
+
+    def _is_one_level(self, given: Any) -> bool:
+        if isinstance(given, tuple):  # crossed levels are tuples, and so may a list of levels be
+            try:
+                return given in self._position
+            except TypeError:
+                return False
+        return isinstance(given, (str, bytes)) or not hasattr(given, "__iter__")
 
     def with_prior(self) -> Any:
         """Stack the prior below the vectors, where index −1 finds it; (n_levels + 1, n_columns)."""
         return stack_prior(self.values, self.prior)
+
+    def remember(self, name: str, compute: Callable[[], Any], *given: Any) -> Any:
+        """What ``compute`` returned when it was first called for the same objects ``given``.
+
+        For what costs as much as there are levels, and rows that come one by one need every time.
+        """
+        known = self._memo.get(name)
+        if known is None or any(old is not new for old, new in zip(known[0], given, strict=True)):
+            known = self._memo[name] = given, compute()
+        return known[1]
 
 
 class PooledLevel:
@@ -125,7 +186,7 @@ class PooledLevel:
 
 def level_positions(levels: Levels) -> dict[Any, int]:
     """Position of each level, (n_levels,), by level."""
-    return {level: position for position, level in enumerate(levels.tolist())}
+    return dict(zip(levels.tolist(), range(len(levels)), strict=True))
 
 
 def dense_values(values: Any) -> Floats:
@@ -139,6 +200,23 @@ def stack_prior(values: Any, prior: Floats) -> Any:
         blocks: list[Any] = [values, sparse.csr_array(prior[None])]
         return sparse.vstack(blocks).tocsr()
     return np.vstack([values, prior])
+
+
+def take_vectors(values: Any, prior: Floats, positions: Codes) -> Any:
+    """Vectors (n_levels, n_columns), dense or sparse, at some positions, the prior at −1; (n, n_columns).
+
+    The cost depends on the number of positions, not on that of levels.
+    """
+    unknown = positions < 0
+    if sparse.issparse(values):
+        matrix: Any = values
+        few = stack_prior(matrix.tocsr()[np.maximum(positions, 0)], prior)
+        return few[np.where(unknown, len(positions), np.arange(len(positions)))]
+    if not len(values):
+        return np.tile(prior, (len(positions), 1))
+    found = values[positions].astype(np.result_type(values, prior), copy=False)
+    found[unknown] = prior
+    return found
 
 
 def sort_levels(values: Iterable[Any]) -> Levels:
@@ -165,6 +243,19 @@ def sort_levels(values: Iterable[Any]) -> Levels:
     except TypeError:
         ordered = sorted(found, key=_sort_key)
     return as_levels(ordered)
+
+
+def level_order(values: Sequence[Any]) -> Codes:
+    """Positions of distinct levels in the order of `sort_levels`; runs that are sorted already cost little.
+
+    >>> level_order(["a", "c", "b"]).tolist()
+    [0, 2, 1]
+    """
+    try:
+        ordered = sorted(range(len(values)), key=values.__getitem__)
+    except TypeError:
+        ordered = sorted(range(len(values)), key=lambda position: _sort_key(values[position]))
+    return np.array(ordered, dtype=np.intp)
 
 
 def as_levels(values: Sequence[Any]) -> Levels:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -732,3 +734,40 @@ def test_sums_of_one_pass_do_not_depend_on_weights_of_zero():
     encoder = LowRankEncoder("zipcode", n_components=1).fit(houses(), sample_weight=weights)
     without = LowRankEncoder("zipcode", n_components=1).fit(houses()[counts], sample_weight=weights[counts])
     np.testing.assert_allclose(encoder.transform(houses()), without.transform(houses()))
+
+
+@pytest.mark.parametrize("level", ["z00007", "never"])
+@pytest.mark.parametrize("parameters", [{}, {"min_frequency": 2}, {"shrinkage": "auto"}], ids=str)
+def test_one_row_does_not_look_at_all_levels(parameters: dict[str, Any], level: str) -> None:
+    """Serving: a table of 20,000 levels and 5 columns has 800 kB, of which one row needs nothing else."""
+    rng = np.random.default_rng(0)
+    codes = np.append(np.arange(20_000), rng.integers(0, 10_000, 20_000))
+    columns = {f"x{j}": rng.normal(size=len(codes)) for j in range(5)}
+    frame = pl.DataFrame({"zip": [f"z{code:05}" for code in codes], **columns})
+    encoder = MeansEncoder("zip", **parameters).set_output(transform="polars").fit(frame)
+    row = frame[:1].with_columns(zip=pl.lit(level))
+    encoder.transform(row)  # what is found out once, for all later rows
+    tracemalloc.start()
+    encoder.transform(row)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200_000
+
+
+@pytest.mark.parametrize("method", ["means", "one_hot", "low_rank", "latent_state", "mixed_model"])
+def test_rows_have_the_same_vectors_alone_and_together(method: str) -> None:
+    rng = np.random.default_rng(0)
+    n = 60
+    frame = pd.DataFrame(
+        {"g": rng.integers(0, 9, n).astype(str), "a": rng.normal(size=n), "b": rng.normal(size=n)}
+    )
+    y = rng.normal(size=n)
+    parameters = {"latent_state": {"n_states": 2, "output": "both"}}.get(method, {})
+    encoder = sufrep.make_encoder(method, "g", min_frequency=5, **parameters).fit(frame, y)
+    rows = frame[:30].assign(g=[*frame["g"][:24], None, *["x"] * 2, *"yzy"])
+    together = encoder.set_params(unseen="prior").transform(rows)
+    for number in range(len(rows)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            alone = encoder.transform(rows[number : number + 1])
+        np.testing.assert_allclose(alone[0], together[number], rtol=1e-12)

@@ -71,7 +71,7 @@ from sufrep.errors import (
     TargetError,
     UnknownGroupError,
 )
-from sufrep.representation import PooledLevel, Representation, level_positions, stack_prior
+from sufrep.representation import PooledLevel, Representation, level_positions, stack_prior, take_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,6 +152,8 @@ class Vectors:
         Position of the first output column that depends on the target; those before it need no cross-fitting.
     nesting : Nesting or None
         What the levels are part of, rare levels pooled; set by the base, for training rows.
+    added : ndarray, shape (n_new_levels, n_columns), or None
+        The vectors of levels that ``fit`` did not see, whose positions follow those of ``values``.
     """
 
     values: Any
@@ -162,12 +164,32 @@ class Vectors:
     outputs: list[Suffix] | None = None
     first_cross_fitted: int = 0
     nesting: Nesting | None = None
+    added: Floats | None = None
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels, those included that ``fit`` did not see."""
+        return int(self.values.shape[0]) + (0 if self.added is None else len(self.added))
 
     def with_prior(self) -> Any:
         """Stack the prior below the vectors, where position −1 finds it; (n_levels + 1, n_columns)."""
+        values = self.values if self.added is None else np.vstack([self.values, self.added])
+        return stack_prior(values, self._known_prior())
+
+    def at(self, codes: Codes) -> Any:
+        """Vectors at some positions, the prior at −1, at no cost for the other levels; (n, n_columns)."""
+        if self.added is None:
+            return take_vectors(self.values, self._known_prior(), codes)
+        n_known = self.values.shape[0]
+        found = take_vectors(self.values, self._known_prior(), np.where(codes < n_known, codes, -1))
+        new = np.flatnonzero(codes >= n_known)
+        found[new] = self.added[codes[new] - n_known]
+        return found
+
+    def _known_prior(self) -> Floats:
         if self.prior is None:
             raise TypeError("the prior of these vectors has not been computed yet")
-        return stack_prior(self.values, self.prior)
+        return self.prior
 
     def with_one_vector(self, vector: Floats, *, first_cross_fitted: int = 0) -> Vectors:
         """Return the same with one vector, (n_columns,), for all levels, unseen ones too."""
@@ -258,8 +280,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Return the new columns of rows; here the vector of their level, or the prior."""
-        table = vectors.with_prior()
-        return Lookup(table, np.where(rows.codes < 0, table.shape[0] - 1, rows.codes))
+        if len(rows.codes) < vectors.n_levels:  # one row must not cost as much as all levels
+            return Lookup(vectors.at(rows.codes))
+        return Lookup(vectors.with_prior(), np.where(rows.codes < 0, vectors.n_levels, rows.codes))
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -745,9 +768,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             elif (places < 0).any():
                 whole, places = add_new_levels(self, inputs, number, whole, places)
             codes = np.append(places, -1)[factor.codes]
-            n_levels, shared = whole.values.shape[0], inputs.scores if training else None
+            shared = inputs.scores if training else None
             rows = Rows(
-                codes, n_levels, inputs.columns, inputs.weights, inputs.target, training, shared=shared
+                codes, whole.n_levels, inputs.columns, inputs.weights, inputs.target, training, shared=shared
             )
             if folds is None:
                 lookup = self._encode_rows(whole, rows)
@@ -771,11 +794,18 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def _pooled_vectors(self, group: str) -> tuple[Vectors, Codes]:
         """What was learnt about a group, rare levels pooled, and the position of each level in it."""
         representation, place = self.representations_[group], self.pooled_positions_[group]
-        values, (_, first) = representation.values, np.unique(place, return_index=True)
         details = {name: getattr(self, name)[group] for name in self.details_}
-        moments = pool_moments(self.moments_[group], place) if hasattr(self, "moments_") else None
-        kept = values if len(first) == len(place) else values[first]
-        return Vectors(kept, details=details, prior=representation.prior, moments=moments), place
+        values, moments = representation.values, getattr(self, "moments_", {}).get(group)
+        if place[-1] != len(place) - 1:  # else every level has its own position
+
+            def pooled() -> tuple[Any, GroupMoments | None]:
+                first = np.unique(place, return_index=True)[1]
+                return values[first], None if moments is None else pool_moments(moments, place)
+
+            # Rows that come one by one would pool all levels each time
+            # (test_one_row_does_not_look_at_all_levels).
+            values, moments = representation.remember("pooled", pooled, place, moments)
+        return Vectors(values, details=details, prior=representation.prior, moments=moments), place
 
     def _encode(self, inputs: Inputs, lookups: Sequence[Lookup]) -> Any:
         """Put the kept columns and the new ones together."""

@@ -21,6 +21,7 @@ from sufrep.encoders._inputs import (
     read_factor,
     read_known_columns,
     read_table,
+    spellings_of,
     warn_of_unseen,
 )
 from sufrep.errors import InvalidParameterError, NoMomentsError, UnknownGroupError
@@ -404,7 +405,7 @@ def make_drift(
         found = level_drift(then, now, partial(squares_along, name, now))
         is_new = found.rows_then == 0
         if is_new.sum() == now.n_levels:
-            warn_of_unseen(name, now.levels.tolist(), then.levels.tolist())
+            warn_of_unseen(name, now.levels.tolist(), spellings_of(then.levels.tolist()))
         labels = tuple(layout.names[column] for column in columns)
         groups[name] = _group_drift(name, labels, then.covariates, n_rows, found, rate)
     return Drift(groups, rate, vars(encoder).get("frame_library_"))

@@ -689,7 +689,8 @@ def find_levels(representation: Representation, factor: Factor, group: str, unse
     if new and unseen == "error":
         raise UnseenLevelError(group, [level_label(level) for level in new], representation.n_levels)
     if len(new) == len(factor.levels) and new:
-        warn_of_unseen(group, new, representation.levels.tolist())
+        known = representation.remember("spellings", lambda: spellings_of(representation.levels.tolist()))
+        warn_of_unseen(group, new, known)
     return positions
 
 
@@ -817,20 +818,34 @@ def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple
     return tuple(dict.fromkeys(found))
 
 
-def warn_of_unseen(group: str, new: list[Any], known: list[Any]) -> None:
+@dataclass(frozen=True, slots=True)
+class Spellings:
+    """How levels are written: the types of those that are not null, their spellings, and the first one."""
+
+    types: frozenset[str]
+    spelt: frozenset[str]
+    first: str
+
+
+def spellings_of(levels: Sequence[Any]) -> Spellings:
+    """Find out how levels are written."""
+    known = [level for level in levels if level is not None]
+    types = frozenset(type(level).__name__ for level in known)
+    return Spellings(types, frozenset(map(_spelling, known)), level_label(known[0]) if known else "")
+
+
+def warn_of_unseen(group: str, new: list[Any], known: Spellings) -> None:
     """Warn if levels seem unseen only because they were read or spelt differently."""
-    new, known = ([level for level in levels if level is not None] for levels in (new, known))
-    if not (new and known):
+    found = spellings_of(new)
+    if not (found.types and known.types):
         return
-    types = [{type(level).__name__ for level in levels} for levels in (new, known)]
-    spelt = [{_spelling(level) for level in levels} for levels in (new, known)]
-    if types[0] & types[1] and not spelt[0] & spelt[1]:
+    if found.types & known.types and not found.spelt & known.spelt:
         return  # levels that are simply new, as in folds that are cut by group
-    here, there = (", ".join(sorted(found)) for found in types)
+    here, there = (", ".join(sorted(names)) for names in (found.types, known.types))
     warn(
         f"No row of column {group!r} holds a level that fit saw: all are new. The levels here are of "
-        f"type {here} ({level_label(new[0])!r}, …), those of fit of type {there} "
-        f"({level_label(known[0])!r}, …).\nHint: read the column in the same way on both sides.",
+        f"type {here} ({found.first!r}, …), those of fit of type {there} "
+        f"({known.first!r}, …).\nHint: read the column in the same way on both sides.",
         UnseenLevelsWarning,
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sufrep._frames import Lookup
+from sufrep._frames import Lookup, taken
 from sufrep._sklearn import Interval, StrOptions
 from sufrep._splits import level_folds
 from sufrep._threads import one_thread
@@ -292,7 +292,7 @@ class LatentStateEncoder(GroupEncoder):
         lookup = super()._encode_rows(vectors, rows)
         if self.output == "states":
             return lookup
-        shares = np.asarray(lookup.values)[lookup.positions]
+        shares = np.asarray(taken(lookup))
         scores = rows.scores(vectors.details["normal_scores_"])
         with one_thread(blas_only=True):
             posterior = posteriors(vectors.details["mixtures_"], scores, shares)

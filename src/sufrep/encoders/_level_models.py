@@ -379,7 +379,7 @@ class MixedModelEncoder(GroupEncoder):
     def _encode_rows(self, vectors: Vectors, rows: Rows) -> Lookup:
         """Predict with the regression of each row's level."""
         scores = rows.scores(vectors.details["normal_scores_"])
-        coefficients = vectors.with_prior()[rows.codes]
+        coefficients = vectors.at(rows.codes)
         by_target = coefficients.reshape(len(scores), -1, scores.shape[1] + 1)
         fit = by_target[:, :, 0] + np.einsum("nj,ntj->nt", scores, by_target[:, :, 1:])
         return Lookup(np.asarray(fit))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from sufrep._frames import Lookup
+from sufrep._frames import Lookup, taken
 from sufrep._sklearn import StrOptions
 from sufrep.encoders._base import (
     PARENT_CONSTRAINTS,
@@ -223,7 +223,7 @@ class MeansEncoder(GroupEncoder):
         lookup = super()._encode_rows(vectors, rows)
         if not (rows.training and self.leave_one_out and len(rows.columns)):
             return lookup
-        values = np.asarray(lookup.values)[lookup.positions]
+        values = np.array(taken(lookup))
         values[:, : len(rows.columns)] = self._leave_one_out(vectors, rows)
         return Lookup(values)
 

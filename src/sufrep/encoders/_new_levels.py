@@ -71,8 +71,8 @@ def add_new_levels(
         values, known = whole.details["new_levels_"].starts(new.paths)
         unknown, values = unknown[known], values[known]
     places = places.copy()
-    places[unknown] = len(whole.values) + np.arange(len(unknown))
-    return replace(whole, values=np.vstack([whole.values, values])), places
+    places[unknown] = whole.n_levels + np.arange(len(unknown))
+    return replace(whole, added=values), places
 
 
 def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
