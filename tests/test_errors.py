@@ -35,7 +35,7 @@ CLASSES = [
 WITH_MESSAGE = [kind for kind in CLASSES if "__init__" in vars(kind)]
 # Values for the parameters of an error, by their annotation.
 EXAMPLES: dict[str, Any] = {"str": "some text", "int": 3, "object": 1j, "Sequence[str]": ["zip", "city"]}
-EXAMPLES["Sequence[object]"] = ["zip", 3]
+EXAMPLES |= {"Sequence[object]": ["zip", 3], "int | None": 3}
 
 
 def example(kind: type[SufrepError]) -> SufrepError:

@@ -284,8 +284,7 @@ class LazyTrainingError(SufrepError, ValueError):
 class FoldColumnError(SufrepError, ValueError):
     """A column of folds does not put every row into one of at least two folds."""
 
-    def __init__(self, column: str, *, has_nulls: bool) -> None:
-        what = "nulls" if has_nulls else "the same fold in every row"
+    def __init__(self, column: str, what: str) -> None:
         super().__init__(
             f"The column of folds, {column!r}, holds {what}; expected one of at least two folds in every "
             "row.\nHint: make one, for instance of a hash of the row's identifier, modulo 5."
@@ -315,7 +314,7 @@ class RowsNeededError(SufrepError, TypeError):
 class EngineError(SufrepError, RuntimeError):
     """An engine failed: DuckDB, Spark, Dask, polars or a database behind Ibis."""
 
-    def __init__(self, engine: str, step: str, cause: BaseException) -> None:
+    def __init__(self, engine: str, step: str, cause: object) -> None:
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
         super().__init__(
             f"{engine} failed while {step}: {type(cause).__name__}: {lines[0]}\n"

@@ -144,7 +144,7 @@ def test_held_out_targets_do_not_move_the_columns_that_are_judged(kind):
     for number, (_, test) in enumerate(rows.folds):
         y = rows.y.copy()
         y[test] = rng.permutation(y[test]) if kind != "continuous" else rng.normal(size=len(test)) * 100
-        target = SufficientEncoder("shop", target_type=kind)._read_target(y, reset=True)
+        target = SufficientEncoder("shop", target_type=kind)._read_target(rows.inputs.table, y, reset=True)
         changed = replace(rows, y=y, inputs=replace(rows.inputs, target=target))
         before, after = (held_out_columns(part, number, components) for part in (rows, changed))
         assert before.keys() == after.keys() == COMPONENTS.keys()

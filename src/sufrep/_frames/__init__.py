@@ -9,6 +9,7 @@ from sufrep._frames._eager import (
     factorize_objects,
     frame_from_columns,
     is_frame,
+    is_lazy,
     library_of,
     number_or_nan,
     refuse_other_tables,
@@ -17,7 +18,7 @@ from sufrep._frames._eager import (
     with_missing_level,
 )
 from sufrep._frames._keys import Key
-from sufrep._frames._lazy import LazyFactor, LazyTable, LevelLookup, is_lazy
+from sufrep._frames._lazy import LazyFactor, LazyTable, LevelLookup
 from sufrep._frames._sampling import sample_table
 from sufrep._frames._table import Factor, Lookup, Table
 

@@ -7,8 +7,8 @@ means first: these are joined back, and the products of the residuals are summed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sufrep._arrays import Codes, Floats, Mask
 
 _STEP = "collecting the moments"
+# Share of the squares that rounding of the means may take.
+_NEGLIGIBLE = 1e-11
 # Covariates above which products are summed in batches: planners stall at thousands of aggregations.
 _MOST_PRODUCTS = {"Spark": 30, "DuckDB": 50}
 
@@ -59,7 +61,7 @@ class Selection:
     def without_nan(self, columns: Sequence[int]) -> Selection:
         """The same, with null for NaN in some of the values."""
         frame = self.frame.with_columns(*(not_nan(nw.col(f"v{j}")).alias(f"v{j}") for j in columns))
-        return Selection(frame, self.keys, self.n_values, self.is_weighted)
+        return replace(self, frame=frame)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,14 +108,12 @@ def sum_by_level(selected: Selection) -> tuple[LevelSums, Selection]:
     return found, selected
 
 
-def sum_complete_rows(selected: Selection) -> LevelSums:
+def _sum_complete_rows(selected: Selection) -> LevelSums:
     """Sums over the rows without any null."""
     complete = ~nw.any_horizontal(
         *(nw.col(name).is_null() for name in selected.value_names), ignore_nulls=False
     )
-    return _sum(
-        Selection(selected.frame.filter(complete), selected.keys, selected.n_values, selected.is_weighted)
-    )
+    return _sum(replace(selected, frame=selected.frame.filter(complete)))
 
 
 def _sum(selected: Selection) -> LevelSums:
@@ -139,8 +139,13 @@ def _sum(selected: Selection) -> LevelSums:
     count = _numbers(home["count"])
     rows = len(count)
 
-    def table(what: str) -> Floats:
-        return np.array([_numbers(home[f"{what} {name}"]) for name in names]).reshape(len(names), rows).T
+    def table(what: str, null: float) -> Floats:
+        found = [_numbers(home[f"{what} {name}"], null) for name in names]
+        return np.array(found).reshape(len(names), rows).T
+
+    observed = table("observed", 0.0)
+    # A sum of nothing is null or 0; some engines return NaN as null.
+    sums = np.where(observed > 0, table("sum", np.nan), 0.0)
 
     return LevelSums(
         [
@@ -149,55 +154,113 @@ def _sum(selected: Selection) -> LevelSums:
         ],
         count.astype(np.intp),
         _numbers(home["weight"]) if selected.is_weighted else count,
-        table("observed"),
-        table("sum"),
+        observed,
+        sums,
         _numbers(home["lowest"]) if selected.is_weighted else np.ones(rows),
         _numbers(home["n_bad"]).astype(np.intp) if selected.is_weighted else np.zeros(rows, dtype=np.intp),
     )
 
 
-def _numbers(series: nw.Series[Any]) -> Floats:
-    """A column as doubles; a sum of nothing is 0."""
-    return np.asarray(series.cast(nw.Float64).fill_null(0.0).to_numpy(), dtype=np.float64)
+def _numbers(series: nw.Series[Any], null: float = 0.0) -> Floats:
+    """A column as doubles."""
+    return np.asarray(series.cast(nw.Float64).fill_null(null).to_numpy(), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Products:
-    """Products of residuals, summed over the rows of each fold; one fold where there are none.
+class SecondMoments:
+    """Second moments by fold, and the means that belong to them by combination of keys.
 
     Attributes
     ----------
     folds : list
-        The folds, ``[None]`` where there are none.
+        The folds; ``[0]`` where there are none.
     scatter : ndarray, shape (n_folds, p, p)
         Over the rows without any null, from the means over these rows.
     squares : ndarray, shape (n_folds, p)
         Over the rows in which the value is not null, from the means over those rows.
+    mean, complete_mean : ndarray, shape (n, p)
+        Means over the rows that have the value, NaN without any, and over complete rows, 0 without any.
+    complete_weight : ndarray, shape (n,)
     """
+
+    folds: list[Any]
+    scatter: Floats
+    squares: Floats
+    mean: Floats
+    complete_mean: Floats
+    complete_weight: Floats
+
+
+def sum_second_moments(selected: Selection, found: LevelSums, *, by_fold: bool) -> SecondMoments:
+    """Sum the products of residuals, given the sums by level; the last key is the fold, if there is one."""
+    complete = None
+    if (found.observed < found.weight[:, None] * (1 - 1e-12)).any():
+        complete = _sum_complete_rows(selected)
+    products = _sum_products(selected, found, complete, by_fold=by_fold)
+    weight, mean = (found.weight, found.means) if complete is None else _same_order(found, complete)
+    second = SecondMoments(
+        products.folds, products.scatter, products.squares, found.means, np.nan_to_num(mean), weight
+    )
+    folds = found.keys[-1] if by_fold else [0] * len(found.count)
+    if _rounding_matters(found, second):
+        return _corrected(second, folds, *_sum_residuals(selected, found, complete))
+    return second
+
+
+def _rounding_matters(found: LevelSums, second: SecondMoments) -> bool:
+    """Whether the rounding of the means may show in the sums of squares.
+
+    A sum of n numbers is known to about n roundings of its size. Only means that are large next to the spread
+    matter, such as those of timestamps (test_moments_far_from_zero_need_a_correction).
+    """
+    rounding = np.finfo(np.float64).eps * found.count[:, None] * np.abs(np.nan_to_num(found.means))
+    return bool(((found.observed * rounding**2).sum(axis=0) > _NEGLIGIBLE * second.squares.sum(axis=0)).any())
+
+
+def _corrected(
+    second: SecondMoments, folds: Sequence[Any], rest: LevelSums, complete_rest: LevelSums
+) -> SecondMoments:
+    """Take what the residuals still sum to off the squares, and add it to the means.
+
+    This is the corrected two-pass algorithm of Chan, Golub and LeVeque.
+    """
+    shift = np.nan_to_num(rest.means)
+    complete_shift = np.nan_to_num(complete_rest.means)
+    scatter, squares = second.scatter.copy(), second.squares.copy()
+    for number, fold in enumerate(second.folds):
+        own = [row for row, other in enumerate(folds) if other == fold]
+        between = complete_shift[own] * second.complete_weight[own, None]
+        scatter[number] -= between.T @ complete_shift[own]
+        squares[number] -= (rest.observed[own] * shift[own] ** 2).sum(axis=0)
+    return replace(
+        second,
+        scatter=scatter,
+        squares=np.maximum(squares, 0.0),
+        mean=second.mean + shift,
+        complete_mean=second.complete_mean + complete_shift,
+    )
+
+
+class _Products(NamedTuple):
+    """Products of residuals by fold: all pairs over complete rows, squares over all rows with the value."""
 
     folds: list[Any]
     scatter: Floats
     squares: Floats
 
 
-def sum_products(
+def _sum_products(
     selected: Selection, found: LevelSums, complete: LevelSums | None, *, by_fold: bool
-) -> Products:
-    """Sum the products of residuals.
-
-    Parameters
-    ----------
-    selected : Selection
-        The last key is the fold, if there is one.
-    found : LevelSums
-    complete : LevelSums or None
-        Sums over the rows without any null; None if no row has any.
-    by_fold : bool
-    """
-    residuals = _residuals(selected, found, complete, by_fold=by_fold)
+) -> _Products:
+    """Sum the products of residuals; ``complete`` is None if no row has a null."""
+    residuals = _residuals(selected, found, complete)
     p = selected.n_values
+    fold = [nw.col(selected.key_names[-1]).alias("fold") if by_fold else nw.lit(0).alias("fold")]
     if p > _MOST_PRODUCTS.get(engine_of(selected.frame), _MOST_PRODUCTS["DuckDB"]):
-        return _sum_in_batches(residuals, p, is_weighted=selected.is_weighted, has_nulls=complete is not None)
+        own = ["w"] if selected.is_weighted else []
+        own += [f"{kind}{j}" for kind in ("d", "r")[: 1 + (complete is not None)] for j in range(p)]
+        rows = residuals.select(*fold, *own)
+        return _sum_in_batches(rows, p, is_weighted=selected.is_weighted, has_nulls=complete is not None)
     pairs = [("d", i, j) for i in range(p) for j in range(i, p)]
     pairs += [("r", j, j) for j in range(p)] if complete is not None else []
     names = [f"{kind}{i} {kind}{j}" for kind, i, j in pairs]
@@ -207,7 +270,7 @@ def sum_products(
     named = [product.alias(name) for product, name in zip(products, names, strict=True)]
     totals = [nw.col(name).sum() for name in names]
     if by_fold:
-        home = collect(residuals.select("fold", *named).group_by("fold").agg(*totals), _STEP)
+        home = collect(residuals.select(*fold, *named).group_by("fold").agg(*totals), _STEP)
         folds = home["fold"].to_list()
     else:
         home = collect(residuals.select(*named).select(*totals), _STEP)
@@ -220,7 +283,7 @@ def sum_products(
             squares[:, j] = _numbers(home[name])
     if complete is None:
         squares = np.diagonal(scatter, axis1=1, axis2=2).copy()
-    return Products(folds, scatter, squares)
+    return _Products(folds, scatter, squares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +324,7 @@ class _MatrixProducts:
         return {"fold": schema["fold"], "total": nw.Float64(), "position": nw.Int64()}
 
 
-def _sum_in_batches(residuals: nw.LazyFrame[Any], p: int, *, is_weighted: bool, has_nulls: bool) -> Products:
+def _sum_in_batches(residuals: nw.LazyFrame[Any], p: int, *, is_weighted: bool, has_nulls: bool) -> _Products:
     """Sum the products of residuals as matrix products."""
     function = _MatrixProducts(p, is_weighted, has_nulls)
     totals: dict[Any, Floats] = {}
@@ -272,13 +335,34 @@ def _sum_in_batches(residuals: nw.LazyFrame[Any], p: int, *, is_weighted: bool, 
             total = totals.setdefault(fold, np.zeros((p + 1) * p))
             np.add.at(total, positions[codes == code], found[codes == code])
     tables = np.array(list(totals.values())).reshape(len(totals), p + 1, p)
-    return Products(list(totals), tables[:, :p], tables[:, p])
+    return _Products(list(totals), tables[:, :p], tables[:, p])
 
 
-def _residuals(
-    selected: Selection, found: LevelSums, complete: LevelSums | None, *, by_fold: bool
-) -> nw.LazyFrame[Any]:
-    """Columns fold, w (if there are weights), d0, d1, … and, where there are nulls, r0, r1 and so on.
+def _sum_residuals(
+    selected: Selection, found: LevelSums, complete: LevelSums | None
+) -> tuple[LevelSums, LevelSums]:
+    """Sums of the residuals by combination of keys, in the order of ``found``.
+
+    They would be 0 if the means were not rounded: those from the means of all rows that have a value and, the
+    same where no row has a null, those from the means of complete rows.
+    """
+    residuals = _residuals(selected, found, complete)
+
+    def summed(kind: str) -> LevelSums:
+        values = [nw.col(f"{kind}{j}").alias(f"v{j}") for j in range(selected.n_values)]
+        own = ["w"] if selected.is_weighted else []
+        frame = residuals.select(*selected.key_names, *own, *values)
+        sums = _sum(replace(selected, frame=frame))
+        place = {combination: row for row, combination in enumerate(zip(*sums.keys, strict=True))}
+        rows = [place[combination] for combination in zip(*found.keys, strict=True)]
+        return replace(sums, keys=found.keys, observed=sums.observed[rows], sums=sums.sums[rows])
+
+    from_complete = summed("d")
+    return (from_complete if complete is None else summed("r")), from_complete
+
+
+def _residuals(selected: Selection, found: LevelSums, complete: LevelSums | None) -> nw.LazyFrame[Any]:
+    """Keys, w (if there are weights), d0, d1, … and, where there are nulls, r0, r1 and so on.
 
     d are the residuals from the means over complete rows, null in the others; r those from the means over all
     rows that have the value.
@@ -286,10 +370,10 @@ def _residuals(
     names = selected.value_names
     means = {f"m{j}": found.means[:, j] for j in range(len(names))}
     if complete is not None:
-        means |= {f"c{j}": column for j, column in enumerate(same_order(found, complete)[1].T)}
+        means |= {f"c{j}": column for j, column in enumerate(_same_order(found, complete)[1].T)}
     keys = dict(zip(selected.key_names, selected.keys, strict=True))
     joined = join_small(selected.frame, keys, found.keys, means, _STEP)
-    wanted = [nw.col(selected.key_names[-1]).alias("fold") if by_fold else nw.lit(0).alias("fold")]
+    wanted = [nw.col(name) for name in selected.key_names]
     wanted += [nw.col("w")] if selected.is_weighted else []
     if complete is None:
         wanted += [(nw.col(name) - nw.col(f"m{j}")).alias(f"d{j}") for j, name in enumerate(names)]
@@ -302,7 +386,7 @@ def _residuals(
     return joined.select(*wanted)
 
 
-def same_order(found: LevelSums, complete: LevelSums) -> tuple[Floats, Floats]:
+def _same_order(found: LevelSums, complete: LevelSums) -> tuple[Floats, Floats]:
     """Weight and means over complete rows in the order of all combinations of keys, 0 where there is none."""
     place = {combination: row for row, combination in enumerate(zip(*found.keys, strict=True))}
     rows = [place[combination] for combination in zip(*complete.keys, strict=True)]
@@ -357,4 +441,5 @@ def join_small(
         left.append(mine)
         right.append(theirs)
     small |= {name: SmallColumn(column, "float") for name, column in columns.items()}
-    return frame.join(upload(frame, small, step), left_on=left, right_on=right, how=how)
+    uploaded = upload(frame, small, step, like=dict(zip(right, left, strict=True)))
+    return frame.join(uploaded, left_on=left, right_on=right, how=how)

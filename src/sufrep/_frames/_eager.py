@@ -47,6 +47,11 @@ def is_frame(X: Any) -> bool:
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
+def is_lazy(X: Any) -> bool:
+    """Whether X is a lazy frame of a library that narwhals knows."""
+    return not is_frame(X) and isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
+
+
 def library_of(X: Any) -> str | None:
     """Name of the library of a frame; None for anything else."""
     return str(nw.from_native(X, eager_only=True).implementation) if is_frame(X) else None

@@ -16,10 +16,8 @@ from sufrep._frames._aggregate import (
     LevelSums,
     Selection,
     join_small,
-    same_order,
     sum_by_level,
-    sum_complete_rows,
-    sum_products,
+    sum_second_moments,
 )
 from sufrep._frames._keys import Key
 from sufrep._frames._upload import collect, engine_of, engine_step, refuse_old_narwhals
@@ -44,11 +42,6 @@ if TYPE_CHECKING:
 # New columns above which a query would stall the planners.
 MOST_NEW_COLUMNS = 1_000
 _ENCODING = "encoding the rows"
-
-
-def is_lazy(X: Any) -> bool:
-    """Whether X is a lazy frame of a library that narwhals knows."""
-    return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,13 +170,14 @@ class LazyTable:
 
     def as_number(self, key: Key) -> nw.Expr:
         """Return a column of numbers or booleans as an expression; NaN is null."""
-        column = key.expression.cast(nw.Int32) if key.kind == "boolean" else key.expression
-        return column.cast(nw.Float64)
+        if key.kind == "boolean":
+            return _zero_or_one(key.expression)
+        return key.expression.cast(nw.Float64)
 
     def indicator(self, key: Key, level: Any) -> nw.Expr:
         """Return 1 where a column has a level, or is null if that is the level, else 0."""
         if level is None:
-            return key.expression.is_null().cast(nw.Int32).cast(nw.Float64)
+            return _zero_or_one(key.expression.is_null())
         return nw.when(key.expression == key.value(level)).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
 
     def count_unusable(self, key: Key) -> int:
@@ -312,8 +306,14 @@ class LazyTable:
 def as_float(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
     """A column of numbers as doubles."""
     if dtype == nw.Boolean:
-        column = column.cast(nw.Int32)  # PostgreSQL converts booleans to integers only
+        return _zero_or_one(column)
     return column if dtype == nw.Float64 else column.cast(nw.Float64)
+
+
+def _zero_or_one(column: nw.Expr) -> nw.Expr:
+    """A column of booleans as doubles; not every engine converts them, or nulls among them."""
+    number = nw.when(column).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    return nw.when(~column.is_null()).then(number)
 
 
 def _without_levels(
@@ -384,18 +384,19 @@ def _collect_moments(
     tables = {"count": found.count, "weight": found.weight, "observed": found.observed, "mean": found.means}
     pooled: dict[Any, dict[str, Any]] = {}
     if order == 2:
-        has_nulls = bool((found.observed < found.weight[:, None] * (1 - 1e-12)).any())
-        complete = sum_complete_rows(selected) if has_nulls else None
-        products = sum_products(selected, found, complete, by_fold=by_fold)
-        for name, scatter in zip(names, np.diagonal(products.scatter, axis1=1, axis2=2).T, strict=True):
-            if not np.isfinite(scatter).all():
+        second = sum_second_moments(selected, found, by_fold=by_fold)
+        for name, squares in zip(names, second.squares.T, strict=True):
+            if not np.isfinite(squares).all():
                 raise MagnitudeError(name, "holds numbers with infinite squares", "beyond 1e140", "divide")
         pooled = {
             fold: {"squares": squares, "scatter": scatter}
-            for fold, squares, scatter in zip(products.folds, products.squares, products.scatter, strict=True)
+            for fold, squares, scatter in zip(second.folds, second.squares, second.scatter, strict=True)
         }
-        weight, mean = (found.weight, found.means) if complete is None else same_order(found, complete)
-        tables |= {"complete_weight": weight, "complete_mean": mean}
+        tables |= {
+            "mean": second.mean,
+            "complete_weight": second.complete_weight,
+            "complete_mean": second.complete_mean,
+        }
     return [
         (fold, _moments_of(keys, rows, tables, pooled.get(fold, {}), names))
         for fold, keys, rows in _folds(found, by_fold=by_fold)

@@ -69,7 +69,9 @@ def collect(frame: nw.LazyFrame[Any], step: str) -> dict[str, nw.Series[Any]]:
     return {name: found[name] for name in found.columns}
 
 
-def upload(frame: nw.LazyFrame[Any], columns: Mapping[str, SmallColumn], step: str) -> nw.LazyFrame[Any]:
+def upload(
+    frame: nw.LazyFrame[Any], columns: Mapping[str, SmallColumn], step: str, *, like: Mapping[str, str]
+) -> nw.LazyFrame[Any]:
     """Put a small table into the session that a lazy frame belongs to.
 
     Parameters
@@ -78,13 +80,17 @@ def upload(frame: nw.LazyFrame[Any], columns: Mapping[str, SmallColumn], step: s
     columns : mapping of str to SmallColumn
     step : str
         What it is for, in case it fails.
+    like : mapping of str to str
+        Columns that will be compared with a column of the frame. Dask wants both to be of the same type.
     """
     with engine_step(engine_of(frame), step):
-        uploaded: nw.LazyFrame[Any] = nw.from_native(_native_table(frame, columns))
+        uploaded: nw.LazyFrame[Any] = nw.from_native(_native_table(frame, columns, like))
         return uploaded
 
 
-def _native_table(frame: nw.LazyFrame[Any], columns: Mapping[str, SmallColumn]) -> Any:
+def _native_table(
+    frame: nw.LazyFrame[Any], columns: Mapping[str, SmallColumn], like: Mapping[str, str]
+) -> Any:
     native, implementation = frame.to_native(), frame.implementation
     if implementation.is_polars():
         return _polars_frame(columns).lazy()
@@ -94,7 +100,7 @@ def _native_table(frame: nw.LazyFrame[Any], columns: Mapping[str, SmallColumn]) 
     if implementation.is_pyspark() or implementation.is_pyspark_connect():
         return native.sparkSession.createDataFrame(table)
     if implementation.is_dask():
-        return _dask_frame(table)
+        return _dask_frame(table, {mine: native.dtypes[theirs] for mine, theirs in like.items()})
     import ibis
 
     return ibis.memtable(table)
@@ -154,7 +160,7 @@ def _duckdb_relation(native: Any, small_table: Any) -> Any:  # noqa: ARG001 - Du
         raise ForbiddenUploadError from error
 
 
-def _dask_frame(table: Any) -> Any:
+def _dask_frame(table: Any, types: Mapping[str, Any]) -> Any:
     import dask.dataframe as dd
 
-    return dd.from_pandas(table.to_pandas(), npartitions=1)
+    return dd.from_pandas(table.to_pandas().astype(types), npartitions=1)

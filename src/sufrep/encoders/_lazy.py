@@ -17,7 +17,7 @@ from sufrep._frames import LazyTable, LevelLookup, sample_table
 from sufrep.encoders._cross_fitting import sums_of_others, with_all_levels
 from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of, warn_of_unseen
 from sufrep.encoders._new_levels import known_columns
-from sufrep.encoders._target import MOST_CLASSES, Target, check_classes, class_label, kind_of
+from sufrep.encoders._target import MOST_CLASSES, Target, check_classes, class_label, fold_problem, kind_of
 from sufrep.errors import (
     FoldColumnError,
     LazyOutputError,
@@ -213,7 +213,7 @@ def _cross_fitted(encoder: GroupEncoder, inputs: Inputs, number: int) -> LevelLo
     )
     folds = [fold for fold, _ in found]
     if None in folds or len(folds) < 2:
-        raise FoldColumnError(inputs.fold.name, has_nulls=None in folds)
+        raise FoldColumnError(inputs.fold.name, fold_problem(None in folds))
     representation = encoder.representations_[group]
     pooled = [_pooled(moments, representation.levels, known, place) for _, moments in found]
     values, priors = [], []

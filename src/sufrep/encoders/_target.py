@@ -238,9 +238,14 @@ def folds_of(values: Any, name: str) -> list[tuple[Codes, Codes]]:
     """Return (train, test) for every value of a column of folds, given as a native column."""
     factor = factorize_objects(name, np.asarray(values).tolist())
     if (factor.codes < 0).any() or len(factor.levels) < 2:
-        raise FoldColumnError(name, has_nulls=bool((factor.codes < 0).any()))
+        raise FoldColumnError(name, fold_problem(bool((factor.codes < 0).any())))
     rows = [factor.codes == code for code in range(len(factor.levels))]
     return [(np.flatnonzero(~fold), np.flatnonzero(fold)) for fold in rows]
+
+
+def fold_problem(has_nulls: bool) -> str:
+    """What is wrong with a column of folds."""
+    return "nulls" if has_nulls else "the same fold in every row"
 
 
 def _positions(rows: Any) -> Codes:
