@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -68,14 +68,17 @@ IN_PROCESS = {
 
 
 @pytest.fixture(scope="session")
-def engine(request: pytest.FixtureRequest) -> Engine:
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """The engine that a test names; it is skipped where the engine is not installed."""
     name = request.param
     if name in IN_PROCESS:
-        return Engine(name, IN_PROCESS[name])
+        yield Engine(name, IN_PROCESS[name])
+        return
     if name == "spark":
-        return Engine(name, into_spark(request.getfixturevalue("spark_session")))
+        yield Engine(name, into_spark(request.getfixturevalue("spark_session")))
+        return
     server = request.getfixturevalue("postgres_server")
     ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
     connection = ibis.postgres.connect(host=str(server.folder), user=server.user, database=server.database)
-    return Engine(name, into_postgres(connection))
+    yield Engine(name, into_postgres(connection))
+    connection.disconnect()

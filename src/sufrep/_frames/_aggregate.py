@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from sufrep._frames._batches import map_batches
-from sufrep._frames._keys import Key, not_nan
+from sufrep._frames._keys import Key, not_nan, zero_or_one
 from sufrep._frames._upload import SmallColumn, collect, engine_of, upload
 
 if TYPE_CHECKING:
@@ -98,8 +98,10 @@ def sum_by_level(selected: Selection) -> tuple[LevelSums, Selection]:
     """Sums by combination of keys, and what was summed.
 
     Engines count NaN as a value. Looking at each value first would slow down every query; a NaN shows in its
-    sum, and only then the query is repeated without it.
+    sum, and only then the query is repeated without it. (Dask's sums skip NaN, but its counts do not.)
     """
+    if engine_of(selected.frame) == "Dask":
+        selected = selected.without_nan(range(selected.n_values))
     found = _sum(selected)
     doubtful = np.flatnonzero(np.isnan(found.sums).any(axis=0)).tolist()
     if doubtful:
@@ -121,7 +123,7 @@ def _sum(selected: Selection) -> LevelSums:
     if selected.is_weighted:
         weight = nw.col("w")
         frame = frame.with_columns(
-            (~weight.is_finite() | weight.is_null()).cast(nw.Int64).alias("bad"),
+            zero_or_one(~weight.is_finite() | weight.is_null()).alias("bad"),
             *(nw.when(~nw.col(name).is_null()).then(weight).alias(f"o{name}") for name in names),
             *((nw.col(name) * weight).alias(f"s{name}") for name in names),
         )

@@ -128,3 +128,12 @@ class Key:
 def not_nan(column: nw.Expr) -> nw.Expr:
     """The values of a column of floats, null for NaN."""
     return nw.when(~column.is_nan()).then(column)
+
+
+def zero_or_one(column: nw.Expr) -> nw.Expr:
+    """A column of booleans as doubles, null for null.
+
+    Not every engine converts booleans, or nulls among them, and to PostgreSQL 1.0 is a decimal, not a double.
+    """
+    number = nw.when(column).then(nw.lit(1)).otherwise(nw.lit(0)).cast(nw.Float64)
+    return nw.when(~column.is_null()).then(number)

@@ -19,7 +19,7 @@ from sufrep._frames._aggregate import (
     sum_by_level,
     sum_second_moments,
 )
-from sufrep._frames._keys import Key
+from sufrep._frames._keys import Key, zero_or_one
 from sufrep._frames._upload import collect, engine_of, engine_step, refuse_old_narwhals
 from sufrep.errors import (
     InfiniteValueError,
@@ -171,19 +171,19 @@ class LazyTable:
     def as_number(self, key: Key) -> nw.Expr:
         """Return a column of numbers or booleans as an expression; NaN is null."""
         if key.kind == "boolean":
-            return _zero_or_one(key.expression)
+            return zero_or_one(key.expression)
         return key.expression.cast(nw.Float64)
 
     def indicator(self, key: Key, level: Any) -> nw.Expr:
         """Return 1 where a column has a level, or is null if that is the level, else 0."""
         if level is None:
-            return _zero_or_one(key.expression.is_null())
-        return nw.when(key.expression == key.value(level)).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+            return zero_or_one(key.expression.is_null())
+        return zero_or_one((key.expression == key.value(level)).fill_null(False))
 
     def count_unusable(self, key: Key) -> int:
         """Return the number of rows in which a column of numbers is null, NaN or infinite."""
         number = self.as_number(key)
-        unusable = (number.is_null() | ~number.is_finite()).cast(nw.Int64).alias("n")
+        unusable = zero_or_one(number.is_null() | ~number.is_finite()).alias("n")
         home = collect(self.frame.select(unusable).select(nw.col("n").sum()), "checking the target")
         return int(home["n"].to_list()[0] or 0)
 
@@ -193,7 +193,7 @@ class LazyTable:
 
     def zeros(self) -> nw.Expr:
         """Return a column of zeros."""
-        return nw.lit(0.0)
+        return nw.lit(0).cast(nw.Float64)
 
     @property
     def n_rows(self) -> int:
@@ -217,7 +217,7 @@ class LazyTable:
         """Return a group that is made of some columns; nulls are counted if they are an error."""
         keys = tuple(self.key(column) for column in columns)
         if missing == "error":
-            wanted = [key.expression.is_null().cast(nw.Int64).alias(f"n{i}") for i, key in enumerate(keys)]
+            wanted = [zero_or_one(key.expression.is_null()).alias(f"n{i}") for i, key in enumerate(keys)]
             nulls = collect(self.frame.select(*wanted).select(nw.all().sum()), "counting nulls")
             for number, key in enumerate(keys):
                 if n_nulls := int(nulls[f"n{number}"].to_list()[0] or 0):
@@ -306,14 +306,8 @@ class LazyTable:
 def as_float(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
     """A column of numbers as doubles."""
     if dtype == nw.Boolean:
-        return _zero_or_one(column)
+        return zero_or_one(column)
     return column if dtype == nw.Float64 else column.cast(nw.Float64)
-
-
-def _zero_or_one(column: nw.Expr) -> nw.Expr:
-    """A column of booleans as doubles; not every engine converts them, or nulls among them."""
-    number = nw.when(column).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-    return nw.when(~column.is_null()).then(number)
 
 
 def _without_levels(
@@ -440,7 +434,7 @@ def _check_weights(found: LevelSums, *, is_weighted: bool) -> None:
 def _refuse_infinite(selected: Selection, j: int, name: str) -> None:
     """Raise an error for a value whose sum is not finite: it is infinite, or too large to be summed."""
     value = nw.col(f"v{j}")
-    query = selected.frame.select((~value.is_finite()).cast(nw.Int64).alias("n")).select(nw.col("n").sum())
+    query = selected.frame.select(zero_or_one(~value.is_finite()).alias("n")).select(nw.col("n").sum())
     n_infinite = int(collect(query, "counting infinite values")["n"].to_list()[0] or 0)
     if n_infinite:
         raise InfiniteValueError(name, n_infinite)
