@@ -60,6 +60,8 @@ class Selection:
 
     def without_nan(self, columns: Sequence[int]) -> Selection:
         """The same, with null for NaN in some of the values."""
+        if not columns:
+            return self
         frame = self.frame.with_columns(*(not_nan(nw.col(f"v{j}")).alias(f"v{j}") for j in columns))
         return replace(self, frame=frame)
 

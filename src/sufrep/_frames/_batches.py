@@ -36,7 +36,7 @@ def map_batches(frame: nw.LazyFrame[Any], function: BatchFunction, step: str) ->
         if implementation.is_duckdb():
             return list(function(_arrow_batches(native.to_arrow_reader(_BATCH))))
         if implementation.is_ibis():
-            return list(function(_arrow_batches(native.to_pyarrow_batches(chunk_size=_BATCH))))
+            return list(function(_arrow_batches(_ibis_batches(native))))
         if implementation.is_dask():
             return _map_partitions(native, function)
         return _map_in_arrow(native, function, frame.collect_schema())
@@ -51,6 +51,14 @@ def _arrow_batches(batches: Iterable[Any]) -> Iterator[nw.DataFrame[Any]]:
 
     for batch in batches:
         yield _eager(pa.Table.from_batches([batch]))
+
+
+def _ibis_batches(native: Any) -> Any:
+    backend = native.get_backend()
+    # Ibis 12 calls this method, which connections of DuckDB 2 do not have.
+    if backend.name == "duckdb" and not hasattr(backend.con, "fetch_record_batch"):
+        return native.to_pyarrow().to_batches(_BATCH)
+    return native.to_pyarrow_batches(chunk_size=_BATCH)
 
 
 def _map_partitions(native: Any, function: BatchFunction) -> list[nw.DataFrame[Any]]:

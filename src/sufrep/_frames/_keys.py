@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from sufrep.errors import KeyTypeError
+from sufrep.representation import is_null
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,8 +59,11 @@ class Key:
     is_wide: bool = False
 
     @classmethod
-    def of(cls, name: str, dtype: nw.dtypes.DType) -> Key:
-        """Return the key of a column of a given type, or raise an error for a type that is no key."""
+    def of(cls, name: str, dtype: nw.dtypes.DType, *, widen: bool = True) -> Key:
+        """Return the key of a column of a given type, or raise an error for a type that is no key.
+
+        Integers are compared as 64 bits, unless ``widen`` is False: Dask converts no nulls among them.
+        """
         column = nw.col(name)
         if dtype == nw.String:
             return cls(name, "text", column)
@@ -74,7 +78,7 @@ class Key:
             wide = dtype.precision > _MOST_DIGITS if isinstance(dtype, nw.Decimal) else dtype in _WIDE
             if wide:
                 return cls(name, "integer", column.cast(nw.String), is_wide=True)
-            return cls(name, "integer", column if dtype == nw.Int64 else column.cast(nw.Int64))
+            return cls(name, "integer", column.cast(nw.Int64) if widen and dtype != nw.Int64 else column)
         if dtype == nw.Date:
             return cls(name, "date", column)
         if isinstance(dtype, nw.Datetime):
@@ -96,9 +100,8 @@ class Key:
 
     def levels(self, values: Iterable[Any]) -> list[Any]:
         """The levels that values of `expression` stand for."""
-        if self.is_wide:
-            return [None if value is None else int(value) for value in values]
-        return list(values)
+        found = [None if is_null(value) else value for value in values]
+        return [None if value is None else int(value) for value in found] if self.is_wide else found
 
     def value(self, level: Any) -> Any:
         """The value that a level has in this column; None if it cannot occur in it."""

@@ -149,7 +149,7 @@ class LazyTable:
 
     def key(self, position: int) -> Key:
         """Return a column whose values are levels."""
-        return Key.of(self.names[position], self.dtypes[position])
+        return Key.of(self.names[position], self.dtypes[position], widen=self.engine != "Dask")
 
     def levels(self, position: int, most: int) -> Levels | None:
         """Return the levels of a column, without null; None if there are more than ``most``."""

@@ -63,7 +63,8 @@ def sample_table(
         small = {rates[-1]: level_rates(found.count, n_rows)}
         frame = join_small(frame, keys, parts, small, _STEP, how="left", prefix=f"__sufrep {number}")
     # A row without a level is not part of the sample.
-    highest = nw.max_horizontal(*(nw.col(name).fill_null(0.0) for name in rates)).alias(_RATE)
+    known = [nw.col(name).fill_null(0.0) for name in rates]
+    highest = (known[0] if len(known) == 1 else nw.max_horizontal(*known)).alias(_RATE)
     kept = map_batches(frame.select(*columns, highest), RowFilter(tuple(sorted(by))), _STEP)
     sample = nw.concat(kept).sort(_HASH).drop(_HASH) if kept else None
     for group, found in zip(groups, counts, strict=True):

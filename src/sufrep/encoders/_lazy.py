@@ -15,7 +15,7 @@ from scipy import sparse
 
 from sufrep._frames import LazyTable, LevelLookup, sample_table
 from sufrep.encoders._cross_fitting import sums_of_others, with_all_levels
-from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of, warn_of_unseen
+from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of
 from sufrep.encoders._new_levels import known_columns
 from sufrep.encoders._target import MOST_CLASSES, Target, check_classes, class_label, fold_problem, kind_of
 from sufrep.errors import (
@@ -27,6 +27,8 @@ from sufrep.errors import (
     SampleWeightError,
     TargetError,
     UnseenLevelError,
+    UnseenLevelsWarning,
+    warn,
 )
 from sufrep.representation import dense_values, level_label
 from sufrep.solvers.new_levels import NewLevels
@@ -159,11 +161,8 @@ def _with_new_levels(encoder: GroupEncoder, inputs: Inputs, group: str, lookup: 
     """Add the vectors of levels that ``fit`` did not see, from their own rows; or refuse such levels."""
     table: LazyTable = inputs.table  # type: ignore[assignment]
     known = lookup.levels
-    if not len(table.possible(lookup.group, known)) and any(level is not None for level in known.tolist()):
-        example = {"text": "", "integer": 0, "float": 0.5, "boolean": True}.get(
-            lookup.group.keys[0].kind, lookup.group.keys[0].fill
-        )
-        warn_of_unseen(group, [example], known.tolist())
+    if not table.possible(lookup.group, known):
+        _warn_of_other_types(group, lookup)
     if encoder.unseen == "error":
         new = table.unknown_levels(lookup.group, known, _MOST_SHOWN)
         if new:
@@ -189,6 +188,19 @@ def _with_new_levels(encoder: GroupEncoder, inputs: Inputs, group: str, lookup: 
         levels=np.concatenate([known, more.levels]),
         values=np.vstack([lookup.values, vectors]),
     )
+
+
+def _warn_of_other_types(group: str, lookup: LevelLookup) -> None:
+    """Warn that no level can occur in the columns of a group, which the types alone say."""
+    here = ", ".join(key.kind for key in lookup.group.keys)
+    there = next((level for level in lookup.levels.tolist() if level is not None), None)
+    if there is not None:
+        warn(
+            f"No row of column {group!r} can hold a level that fit saw: all are new. The column holds {here} "
+            f"values, the levels of fit are of type {type(there).__name__} ({level_label(there)!r}, …).\n"
+            "Hint: read the column in the same way on both sides.",
+            UnseenLevelsWarning,
+        )
 
 
 def _cross_fitted(encoder: GroupEncoder, inputs: Inputs, number: int) -> LevelLookup:
