@@ -300,16 +300,18 @@ class _MatrixProducts:
 
     def __call__(self, batches: Iterable[nw.DataFrame[Any]]) -> Iterator[nw.DataFrame[Any]]:
         totals: dict[Any, Floats] = {}
-        backend: Any = "pyarrow"
+        backend: Any = None
+        fold_type: Any = None
         for batch in batches:
-            backend = batch.implementation
+            backend, fold_type = batch.implementation, batch["fold"].dtype
             folds, codes = np.unique(batch["fold"].to_numpy(), return_inverse=True)
             for code, fold in enumerate(folds.tolist()):
                 found = self._products(batch, codes == code)
                 totals[fold] = totals[fold] + found if fold in totals else found
         for fold, found in totals.items():
-            rows = {"fold": np.full(found.size, fold), "total": found.ravel()}
-            yield nw.from_dict({**rows, "position": np.arange(found.size)}, backend=backend)
+            rows = {"fold": [fold] * found.size, "total": found.ravel(), "position": np.arange(found.size)}
+            types = {"fold": fold_type, "total": nw.Float64(), "position": nw.Int64()}
+            yield nw.from_dict(rows, types, backend=backend)
 
     def _products(self, batch: nw.DataFrame[Any], here: Mask) -> Floats:
         """The scatter of complete rows, and below it the squares of all; (p + 1, p)."""

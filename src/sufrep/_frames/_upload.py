@@ -46,9 +46,9 @@ def engine_step(engine: str, step: str) -> Iterator[None]:
     """Report whatever an engine raises as an `EngineError` that says which step failed."""
     try:
         yield
-    except SufrepError:
+    except (SufrepError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except Exception as error:
+    except BaseException as error:  # a panic of polars is no Exception
         raise EngineError(engine, step, error) from error
 
 

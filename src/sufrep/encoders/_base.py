@@ -50,7 +50,13 @@ from sufrep.encoders._inputs import (
     refuse_clashes,
     resolve_layout,
 )
-from sufrep.encoders._lazy import lazy_lookups, read_lazy_target, read_lazy_weights, sample_rows
+from sufrep.encoders._lazy import (
+    lazy_lookups,
+    read_lazy_target,
+    read_lazy_weights,
+    refuse_row_columns,
+    sample_rows,
+)
 from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
 from sufrep.encoders._persistence import save_steps
@@ -368,6 +374,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         -------
         ndarray, shape (n_samples, n_features_out), or the container chosen by ``set_output``
         """
+        if is_lazy(X):
+            refuse_row_columns(self, training=True)
         with all_or_nothing(self):
             inputs = self._read(X, y, sample_weight, fold=fold)
             self._learn(inputs)

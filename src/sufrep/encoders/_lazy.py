@@ -115,7 +115,7 @@ def _refuse_unknown(n_unknown: int) -> None:
 
 def lazy_lookups(encoder: GroupEncoder, inputs: Inputs, *, training: bool) -> list[LevelLookup]:
     """The tables that are joined to the rows of a lazy frame, one for each group."""
-    _refuse_row_columns(encoder, training=training)
+    refuse_row_columns(encoder, training=training)
     lookups = []
     for number, (group, representation) in enumerate(encoder.representations_.items()):
         if sparse.issparse(representation.values):
@@ -137,7 +137,7 @@ def lazy_lookups(encoder: GroupEncoder, inputs: Inputs, *, training: bool) -> li
     return lookups
 
 
-def _refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
+def refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
     """Refuse columns that each row needs for itself."""
     kind = type(encoder).__name__
     if encoder._needs.own_covariates:
@@ -153,7 +153,7 @@ def _refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
     if training and encoder._needs.rows:
         raise LazyTrainingError(
             f"{kind} learnt from a sample of the rows, and X is a lazy frame.",
-            "call fit, and transform for new rows.",
+            "call fit, and then transform.",
         )
 
 
