@@ -620,7 +620,7 @@ class NotWritableError(SufrepError, OSError):
 
 
 class EncoderFileError(SufrepError, ValueError):
-    """A file does not contain an encoder that can be loaded."""
+    """A file does not contain an encoder, or moments, that can be loaded."""
 
     def __init__(self, path: object, what: str, hint: str) -> None:
         super().__init__(f"Cannot read {str(path)!r}: {what}\nHint: {hint}")

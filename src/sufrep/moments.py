@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from sufrep._accumulate import accumulate, exponents, ratio, remainder, unscaled
+from sufrep._packing import load_record, save_record
 from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.representation import as_levels, is_null, level_order, level_positions, sort_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
 
     from numpy.typing import ArrayLike
 
@@ -35,6 +38,36 @@ class LevelsWithout(NamedTuple):
 
     mean: Floats
     observed: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsTarget:
+    """Which covariates of moments are those of the target: the last ones.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, "target" if it has none.
+    kind : {"continuous", "binary", "multiclass"}
+    classes : tuple of str
+        Labels of the classes, each with an indicator among the covariates; empty if it is continuous.
+    """
+
+    name: str
+    kind: str
+    classes: tuple[str, ...] = ()
+
+    @property
+    def n_columns(self) -> int:
+        """Number of covariates that are the target's."""
+        return len(self.classes) if self.kind != "continuous" else 1
+
+    def check(self) -> None:
+        """Raise `ValueError` if this is no target."""
+        if self.kind not in ("continuous", "binary", "multiclass"):
+            raise ValueError("an unknown kind of target")
+        if len(set(self.classes)) < len(self.classes) or (self.kind == "continuous") != (not self.classes):
+            raise ValueError("other classes than the kind of target has")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +101,10 @@ class GroupMoments:
     scatter : ndarray, shape (n_covariates, n_covariates), or None
         Sum of (x − mean)(x − mean)ᵀ over the rows without any null, each about the mean of its own
         level, pooled over the levels (``order=2``).
+    group : tuple of str
+        Names of the columns that the levels are from, several if they are crossed; empty if not known.
+    target : MomentsTarget or None
+        Which of the covariates, the last ones, are the target's.
 
     Examples
     --------
@@ -89,6 +126,8 @@ class GroupMoments:
     complete_weight: Floats | None = None
     complete_mean: Floats | None = None
     scatter: Floats | None = None
+    group: tuple[str, ...] = ()
+    target: MomentsTarget | None = None
 
     @classmethod
     def from_rows(
@@ -173,6 +212,63 @@ class GroupMoments:
         tables = {field.name: getattr(sums, field.name) for field in fields(sums)}
         moments = cls(levels, tuple(covariates), **tables)
         return moments if sums.count.all() else moments._where(sums.count > 0)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the moments to a file that holds no code; `GroupMoments.load` reads it back.
+
+        The file is written completely or not at all. Levels keep their types.
+        """
+        save_record(self, path, "moments", MOMENTS_RECORDS)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> GroupMoments:
+        """Read what `save` wrote.
+
+        Nothing in the file is executed.
+
+        Raises
+        ------
+        EncoderFileError
+            If the file is truncated, damaged, or holds something else.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "monday.moments"
+        ...     GroupMoments.from_rows(["north", "south"], [[1.0], [5.0]]).save(path)
+        ...     GroupMoments.load(path).levels.tolist()
+        ['north', 'south']
+        """
+        return load_record(path, "moments", GroupMoments, MOMENTS_RECORDS)
+
+    def check(self) -> None:
+        """Raise `ValueError` if the tables do not belong together, as in a file that somebody changed."""
+        tables = {name: getattr(self, name) for name in (*_LEVEL_TABLES, "squares", "scatter")}
+        second = {name: tables.pop(name) for name in SecondMoments._fields}
+        if len({table is None for table in second.values()}) > 1:
+            raise ValueError("only some of the second moments")
+        tables |= {name: table for name, table in second.items() if table is not None}
+        if tables.pop("count").dtype != np.int64 or any(t.dtype != np.float64 for t in tables.values()):
+            raise ValueError("tables of another type")
+        if (self.count < 1).any() or not (np.isfinite(self.weight) & (self.weight > 0)).all():
+            raise ValueError("levels without rows")
+        if not (np.isfinite(self.observed) & (self.observed >= 0)).all():
+            raise ValueError("weights out of range")
+        if not np.array_equal(np.isfinite(self.mean), self.observed > 0):
+            raise ValueError("means of no rows, or rows without a mean")
+        for name, table in second.items() if self.order == 2 else ():
+            negative = name in ("squares", "complete_weight") and (table < 0).any()
+            if negative or not np.isfinite(table).all():
+                raise ValueError("second moments out of range")
+        if not np.array_equal(level_order(self.levels.tolist()), np.arange(self.n_levels)):
+            raise ValueError("levels in another order")
+        if len(set(self.covariates)) < len(self.covariates):
+            raise ValueError("a covariate twice")
+        if self.target is not None:
+            self.target.check()
+            if self.target.n_columns > len(self.covariates):
+                raise ValueError("a target without its covariates")
 
     @property
     def n_levels(self) -> int:
@@ -304,8 +400,11 @@ class GroupMoments:
     def select(self, positions: Sequence[int]) -> Self:
         """Keep only some covariates; complete rows stay those that are complete in all."""
         chosen = list(positions)
+        n_targets = 0 if self.target is None else self.target.n_columns
+        targets = list(range(len(self.covariates)))[len(self.covariates) - n_targets :]
         part = replace(
             self,
+            target=self.target if chosen[len(chosen) - n_targets :] == targets else None,
             covariates=tuple(self.covariates[j] for j in chosen),
             observed=self.observed[:, chosen],
             mean=self.mean[:, chosen],
@@ -323,6 +422,7 @@ class GroupMoments:
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, GroupMoments):
             return NotImplemented
+        self, other = _with_all_classes(self, other)
         self._check_compatible(other)
         levels, union = _unite(self.levels, other.levels)
         merged: Self = _merge(self, other, levels, union)
@@ -331,6 +431,7 @@ class GroupMoments:
     def __sub__(self, other: Self) -> Self:
         if not isinstance(other, GroupMoments):
             return NotImplemented
+        self, other = _with_all_classes(self, other)
         self._check_compatible(other)
         rows: Codes = np.arange(self.n_levels)
         if not np.array_equal(self.levels, other.levels):
@@ -361,6 +462,19 @@ class GroupMoments:
         return replace(self, levels=levels, **changed)
 
     def _check_compatible(self, other: Self) -> None:
+        if self.group and other.group and self.group != other.group:
+            raise MomentsMismatchError(
+                f"Moments of the levels of {':'.join(self.group)!r} cannot be combined with those of "
+                f"{':'.join(other.group)!r}.",
+                "combine moments of the same group.",
+            )
+        if self.target and other.target and self.target != other.target:
+            raise MomentsMismatchError(
+                f"The target {self.target.name!r} is {self.target.kind}, and in the other moments "
+                f"{other.target.name!r} is {other.target.kind}.",
+                "build both with the same target, and say what it is: target_type='continuous', 'binary' or "
+                "'multiclass'.",
+            )
         if self.covariates != other.covariates or self.order != other.order:
             raise MomentsMismatchError(
                 f"Moments of {self._description()} cannot be combined with moments of "
@@ -370,6 +484,63 @@ class GroupMoments:
 
     def _description(self) -> str:
         return f"order {self.order} of covariates {', '.join(self.covariates) or '(none)'}"
+
+
+# The records in a file of moments; `sufrep._packing.Records` says what the words mean.
+MOMENTS_RECORDS: dict[type, Mapping[str, str]] = {
+    GroupMoments: {
+        "levels": "levels n",
+        "covariates": "texts p",
+        "count": "integers n",
+        "weight": "numbers n",
+        "observed": "numbers n p",
+        "mean": "numbers n p",
+        "squares": "numbers? p",
+        "complete_weight": "numbers? n",
+        "complete_mean": "numbers? n p",
+        "scatter": "numbers? p p",
+        "group": "texts g",
+        "target": "MomentsTarget?",
+    },
+    MomentsTarget: {"name": "text", "kind": "text", "classes": "texts c"},
+}
+
+
+def label_order(label: str) -> tuple[float, str]:
+    """Sort key of the labels of classes and indicators: numbers by size, then the others."""
+    try:
+        size = float(label)
+    except ValueError:
+        size = math.inf
+    return math.inf if math.isnan(size) else size, label
+
+
+def _with_all_classes(left: Any, right: Any) -> tuple[Any, Any]:
+    """The same moments, with indicators of the classes of the target that only the other one has.
+
+    A class that no row has is an indicator that is 0 in every row.
+    """
+    both = [part.target for part in (left, right) if part.target is not None and part.target.classes]
+    if len(both) < 2 or both[0].classes == both[1].classes or both[0].name != both[1].name:
+        return left, right
+    classes = tuple(sorted({*both[0].classes, *both[1].classes}, key=label_order))
+    kind = max((target.kind for target in both), key=("binary", "multiclass").index)
+    if kind == "binary" and len(classes) > 2:
+        raise MomentsMismatchError(
+            f"The target {both[0].name!r} is binary, but both moments together have {len(classes)} classes: "
+            f"{', '.join(classes[:5])}.",
+            "build both with target_type='multiclass'.",
+        )
+    return _with_classes(left, kind, classes), _with_classes(right, kind, classes)
+
+
+def _with_classes(part: Any, kind: str, classes: tuple[str, ...]) -> Any:
+    """Moments whose target has these classes."""
+    known = part.target.classes
+    others = part.covariates[: len(part.covariates) - len(known)]
+    start = part.covariates[-1].removesuffix(known[-1])
+    wider = part.expand([*others, *(f"{start}{label}" for label in classes)])
+    return replace(wider, target=replace(part.target, kind=kind, classes=classes))
 
 
 _LEVEL_TABLES = ("count", "weight", "observed", "mean", "complete_weight", "complete_mean")
@@ -447,7 +618,13 @@ def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: _Unio
 
     observed, means = (left.observed, right.observed), (left.mean, right.mean)
     merged = replace(
-        left, levels=levels, count=total("count"), weight=total("weight"), observed=total("observed")
+        left,
+        levels=levels,
+        count=total("count"),
+        weight=total("weight"),
+        observed=total("observed"),
+        group=left.group or right.group,
+        target=left.target or right.target,
     )
     if merged.order == 1:
         return replace(merged, mean=_merge_means(union, observed, means).mean)
@@ -509,7 +686,8 @@ def _merge_means(
         pooled = _pool_means(weight, mean)
         # Where no part has a value, what stands for none stays.
         merged[union.rows[0][some[0]]] = np.where(pooled.weight > 0, pooled.mean, mean[0])
-        between = between + spread(weight.reshape(-1, p), pooled.between.reshape(-1, p))
+        rows_of = (2 * len(some[0]), p)
+        between = between + spread(weight.reshape(rows_of), pooled.between.reshape(rows_of))
     return _MergedMeans(merged, between)
 
 

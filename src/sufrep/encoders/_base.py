@@ -27,6 +27,7 @@ from sufrep.encoders._certainty import vector_errors
 from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, tabulate
 from sufrep.encoders._drift import NewRows, check_rate, make_drift, stored_moments
+from sufrep.encoders._from_moments import learn_from_moments, with_roles
 from sufrep.encoders._inputs import (
     Covariate,
     GroupSample,
@@ -314,6 +315,34 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 self._represent_groups(inputs, *self._add_to_earlier(*self._collect(inputs)), earlier)
         return self
 
+    @available_if(_needs_no_rows)
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_moments(self, moments: GroupMoments | Mapping[str, GroupMoments]) -> Self:
+        """Learn from moments instead of rows: the vectors are those of ``fit`` on the rows they are from.
+
+        Moments of parts of the rows are added up first (``whole - old + new`` refreshes an encoder every
+        night). An encoder that was fitted before keeps its columns, of which these must be moments. Otherwise
+        its columns are the group and the covariates that the moments name, and ``transform`` takes frames of
+        these columns.
+
+        Parameters
+        ----------
+        moments : GroupMoments, or dict of str to GroupMoments
+            The moments of the group; of several groups, a dict in their order, such as ``moments_``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MomentsMismatchError
+            If the moments are of other columns, or lack what the encoder needs: second moments, the target.
+        """
+        with all_or_nothing(self):
+            learn_from_moments(self, moments)
+        return self
+
     def transform(self, X: Any) -> Any:
         """Replace the group columns by the vectors of their levels.
 
@@ -598,7 +627,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         names = [covariate.name(self.layout_.names) for covariate in united]
         sums = {}
         for group, more in moments.items():
-            parts = [self.moments_[group].expand(names), more.expand(names)]
+            earlier = replace(self.moments_[group], target=None)  # its classes may have become more
+            parts = [earlier.expand(names), more.expand(names)]
             order = min(part.order for part in parts)
             sums[group] = parts[0].of_order(order) + parts[1].of_order(order)
         return united, sums
@@ -674,7 +704,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 prior=found.prior,
             )
         self._refuse_clashing_names()
-        self.moments_ = moments
+        self.moments_ = with_roles(self, moments)
         for attribute in vars(self).get("details_", ()):
             self.__dict__.pop(attribute, None)  # of an earlier fit, perhaps of other groups
         self.details_ = list(dict.fromkeys(name for found in learnt.values() for name in found.details))

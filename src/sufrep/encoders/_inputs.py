@@ -7,7 +7,6 @@ result for everything that follows.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -47,6 +46,7 @@ from sufrep.errors import (
     UnseenLevelsWarning,
     warn,
 )
+from sufrep.moments import label_order
 from sufrep.representation import as_levels, level_label
 from sufrep.solvers.regressions import fit_normal_scores
 
@@ -574,12 +574,7 @@ def merge_covariates(
 
 def indicator_order(covariate: Covariate) -> tuple[int, bool, float, str]:
     """Sort key: levels that are numbers by size, then the others, null last."""
-    level = covariate.level or ""
-    try:
-        size = float(level)
-    except ValueError:
-        size = math.inf
-    return covariate.position or 0, covariate.null, math.inf if math.isnan(size) else size, level
+    return covariate.position or 0, covariate.null, *label_order(covariate.level or "")
 
 
 def find_levels(representation: Representation, factor: Factor, group: str, unseen: str) -> Codes:
