@@ -636,6 +636,13 @@ class NotSavableError(SufrepError, TypeError):
         )
 
 
+class NotExportableError(SufrepError, ValueError):
+    """Vectors cannot be written as SQL, or as a table of one type for each column."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
+
+
 class ForeignStepError(SufrepError, TypeError):
     """A step to be saved is another library's, and files hold steps of sufrep only."""
 

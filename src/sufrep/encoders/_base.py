@@ -25,7 +25,7 @@ from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._certainty import vector_errors
 from sufrep.encoders._cross_fitting import cross_fit
-from sufrep.encoders._display import describe_html, draw_levels, tabulate
+from sufrep.encoders._display import describe_html, draw_levels, encoder_sql, tabulate
 from sufrep.encoders._drift import NewRows, check_rate, make_drift, stored_moments
 from sufrep.encoders._from_moments import learn_from_moments, with_roles
 from sufrep.encoders._inputs import (
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Floats, Levels
     from sufrep._frames import Table
+    from sufrep._sql import SqlStatements
     from sufrep.encoders._drift import Drift
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._nesting import Links
@@ -457,6 +458,31 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         fitted = vars(self).get("frame_library_")
         return tabulate(representation, names, library, found, preferred=fitted)
 
+    def to_sql(
+        self, dialect: str, *, source: str, table: str | None = None, batch: int = 500
+    ) -> SqlStatements:
+        """Write SQL that encodes the rows of a table in a database.
+
+        It stores the vectors of the levels that the encoder knows in one table for each group, and joins
+        them to the rows; see `Representation.to_sql`, whose parameters these are. The encoded columns are to
+        the last bit those of ``transform`` with ``unseen="prior"``. New levels are not estimated from their
+        rows (``unseen="estimate"``) and do not start from their parents; they are no error either.
+
+        Parameters
+        ----------
+        dialect : str
+        source : str
+        table : str, optional
+            With several groups, the name of each follows it.
+        batch : int, default=500
+
+        Raises
+        ------
+        NotExportableError
+            If the columns of a row depend on its own covariates, not only on its level.
+        """
+        return encoder_sql(self, dialect, source, table, batch)
+
     def plot(self, group: str | None = None) -> Any:
         """Draw the levels of a group in the plane, labelled; an Altair chart.
 
@@ -702,6 +728,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 [column.name(layout, layout.names) for column in columns],
                 weight=moments[group].weight,
                 prior=found.prior,
+                group=[layout.names[position] for position in layout.groups[number]],
             )
         self._refuse_clashing_names()
         self.moments_ = with_roles(self, moments)

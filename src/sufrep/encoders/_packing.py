@@ -37,6 +37,7 @@ RECORDS: dict[type, Mapping[str, str]] = {
         "columns": "texts k",
         "weight": "numbers n",
         "prior": "numbers k",
+        "group": "texts g",
     },
     Mixture: {
         "center": "numbers p",
