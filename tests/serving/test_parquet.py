@@ -19,13 +19,15 @@ from sufrep.errors import MissingDependencyError, NotExportableError, NotWritabl
 
 
 @pytest.fixture(params=["polars", "pyarrow"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The library that writes the file."""
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one library is there to write the file."""
     found = importlib.util.find_spec
     monkeypatch.setattr(
         "sufrep._parquet.find_spec", lambda name: found(name) if name == request.param else None
     )
-    return str(request.param)
+
+
+every_library = pytest.mark.usefixtures("library")
 
 
 def table_of(levels: list[Any], **more: Any) -> Representation:
@@ -33,6 +35,7 @@ def table_of(levels: list[Any], **more: Any) -> Representation:
     return Representation.from_values(levels, values, ["u", "v"], weight=1 + np.arange(len(levels)), **more)
 
 
+@every_library
 @pytest.mark.parametrize(
     "levels",
     [
@@ -45,7 +48,7 @@ def table_of(levels: list[Any], **more: Any) -> Representation:
         [b"\x00\xff"],
     ],
 )
-def test_levels_weights_vectors_and_the_prior(levels: list[Any], library: str, tmp_path: Path) -> None:
+def test_levels_weights_vectors_and_the_prior(levels: list[Any], tmp_path: Path) -> None:
     table = table_of(levels, group=["zip"])
     table.to_parquet(tmp_path / "it.parquet")
     found = pq.read_table(tmp_path / "it.parquet").to_pydict()
@@ -56,7 +59,8 @@ def test_levels_weights_vectors_and_the_prior(levels: list[Any], library: str, t
     np.testing.assert_array_equal(np.column_stack([found["u"], found["v"]]), table.with_prior())
 
 
-def test_decimals_and_mixed_numbers_have_one_type(library: str, tmp_path: Path) -> None:
+@every_library
+def test_decimals_and_mixed_numbers_have_one_type(tmp_path: Path) -> None:
     table_of([Decimal(1), Decimal(20)]).to_parquet(tmp_path / "whole.parquet")
     table_of([1, 2.5]).to_parquet(tmp_path / "mixed.parquet")
     assert pq.read_table(tmp_path / "whole.parquet")["level"].to_pylist() == [1, 20, None]

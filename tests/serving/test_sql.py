@@ -197,7 +197,7 @@ def test_the_docs_name_the_dialects_that_are_run() -> None:
 
 
 def test_columns_that_differ_by_case_only_are_refused() -> None:
-    encoder = make_encoder("one_hot", "k").fit(pd.DataFrame({"k": ["a", "A"]}))
+    encoder = make_encoder("one_hot", "k").fit(pd.DataFrame({"k": ["a", "A", "0"]}))
     with pytest.raises(NotExportableError, match=r"'k_A' and 'k_a' have the same name"):
         encoder.to_sql("duckdb", source="rows")
 
