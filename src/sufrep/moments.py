@@ -288,6 +288,10 @@ class GroupMoments:
             self.require_order_two()
         return replace(self, squares=None, complete_weight=None, complete_mean=None, scatter=None)
 
+    def without_levels(self) -> Self:
+        """The same covariates, without any row: moments that can be added to these can be added to it."""
+        return self._where(np.zeros(self.n_levels, dtype=bool))
+
     @property
     def total_weight(self) -> float:
         """Total weight of all rows."""

@@ -27,7 +27,7 @@ from sufrep.encoders._certainty import vector_errors
 from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, encoder_sql, tabulate
 from sufrep.encoders._drift import NewRows, check_rate, make_drift, stored_moments
-from sufrep.encoders._from_moments import learn_from_moments, with_roles
+from sufrep.encoders._from_moments import learn_from_moments
 from sufrep.encoders._inputs import (
     Covariate,
     GroupSample,
@@ -49,6 +49,7 @@ from sufrep.encoders._inputs import (
     read_table_and_target,
     refuse_clashes,
     resolve_layout,
+    with_roles,
 )
 from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
@@ -731,7 +732,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 group=[layout.names[position] for position in layout.groups[number]],
             )
         self._refuse_clashing_names()
-        self.moments_ = with_roles(self, moments)
+        self.moments_ = with_roles(moments, layout, covariates, self)
         for attribute in vars(self).get("details_", ()):
             self.__dict__.pop(attribute, None)  # of an earlier fit, perhaps of other groups
         self.details_ = list(dict.fromkeys(name for found in learnt.values() for name in found.details))

@@ -1,4 +1,4 @@
-"""Encoders from moments: what moments say about their columns, and a fit that needs nothing else.
+"""Encoders from moments: the columns that moments name, and a fit that needs nothing else.
 
 Moments of parts of the rows, from files or workers, are added up before; see ``docs/serving.md``.
 """
@@ -6,7 +6,7 @@ Moments of parts of the rows, from files or workers, are added up before; see ``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,20 +19,6 @@ from sufrep.moments import GroupMoments, MomentsTarget
 
 if TYPE_CHECKING:
     from sufrep.encoders._base import GroupEncoder
-
-
-def with_roles(encoder: GroupEncoder, moments: Mapping[str, GroupMoments]) -> dict[str, GroupMoments]:
-    """Moments of a fitted encoder that know the names of their group, and which covariates are the target."""
-    layout, target = encoder.layout_, None
-    own = [covariate for covariate in encoder.covariates_ if covariate.position is None]
-    if own:
-        classes = tuple(covariate.level for covariate in own if covariate.level is not None)
-        target = MomentsTarget(vars(encoder).get("target_name_", "target"), encoder.target_type_, classes)
-    names = [tuple(layout.names[column] for column in columns) for columns in layout.groups]
-    return {
-        group: replace(found, group=columns, target=target)
-        for columns, (group, found) in zip(names, moments.items(), strict=True)
-    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,7 +46,7 @@ from sufrep.errors import (
     UnseenLevelsWarning,
     warn,
 )
-from sufrep.moments import label_order
+from sufrep.moments import MomentsTarget, label_order
 from sufrep.representation import as_levels, level_label
 from sufrep.solvers.regressions import fit_normal_scores
 
@@ -556,6 +556,21 @@ def collect_moments(
         if order == 2:
             raise
         return table.moments(factor, columns, names=names, weights=weights, order=1)
+
+
+def with_roles(
+    moments: Mapping[str, GroupMoments], layout: Layout, covariates: Sequence[Covariate], encoder: Any
+) -> dict[str, GroupMoments]:
+    """Moments that know the names of their group, and which covariates are the target of an encoder."""
+    own, target = [covariate for covariate in covariates if covariate.position is None], None
+    if own:
+        classes = tuple(covariate.level for covariate in own if covariate.level is not None)
+        target = MomentsTarget(vars(encoder).get("target_name_", "target"), encoder.target_type_, classes)
+    names = [tuple(layout.names[column] for column in columns) for columns in layout.groups]
+    return {
+        group: replace(found, group=columns, target=target)
+        for columns, (group, found) in zip(names, moments.items(), strict=True)
+    }
 
 
 def merge_covariates(

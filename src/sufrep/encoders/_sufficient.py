@@ -21,8 +21,7 @@ from sufrep._sklearn import HasMethods, Interval
 from sufrep._splits import spread_folds
 from sufrep._threads import one_thread
 from sufrep.encoders._base import TARGET_CONSTRAINTS, GroupEncoder, Needs
-from sufrep.encoders._from_moments import with_roles
-from sufrep.encoders._inputs import copy_input_names, find_levels
+from sufrep.encoders._inputs import copy_input_names, find_levels, with_roles
 from sufrep.encoders._judging import (
     CANDIDATES,
     COMPONENTS,
@@ -230,7 +229,7 @@ class SufficientEncoder(GroupEncoder):
             zip(self.chosen_, Parallel(n_jobs=self.n_jobs)(tasks), strict=True)
         )
         # What `drift` compares new rows with, also if the column is dropped.
-        self.moments_ = with_roles(self, self._collect(inputs)[1])
+        self.moments_ = with_roles(self._collect(inputs)[1], self.layout_, self.covariates_, self)
         groups = zip(self._group_names(inputs), inputs.factors, strict=True)
         self._join({group: _level_weights(inputs, factor) for group, factor in groups})
 
