@@ -251,7 +251,7 @@ def test_parts_of_many_levels_are_merged_in_blocks(monkeypatch):
     ]
     a, b = (part.moments() for part in parts)
     whole, rest = a + b, (a + b) - b
-    monkeypatch.setattr("sufrep.moments._BLOCK", 7)
+    monkeypatch.setattr("sufrep._merging._BLOCK", 7)
     assert_close(a + b, whole, 1e-14)
     assert_close((a + b) - b, rest, 1e-13)
     everything = Sample([*parts[0].group, *parts[1].group], np.vstack([part.rows for part in parts]), None)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from sufrep._accumulate import accumulate, exponents, ratio, remainder, unscaled
+from sufrep._merging import (
+    Union,
+    merge_means,
+    pool_means,
+    positions_in,
+    remove_means,
+    sum_products,
+    sum_squares,
+    unite,
+)
 from sufrep._packing import load_record, save_record
 from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.representation import as_levels, is_null, level_order, level_positions, sort_levels
@@ -428,7 +437,7 @@ class GroupMoments:
             return NotImplemented
         self, other = _with_all_classes(self, other)
         self._check_compatible(other)
-        levels, union = _unite(self.levels, other.levels)
+        levels, union = unite(self.levels, other.levels)
         merged: Self = _merge(self, other, levels, union)
         return merged
 
@@ -439,7 +448,7 @@ class GroupMoments:
         self._check_compatible(other)
         rows: Codes = np.arange(self.n_levels)
         if not np.array_equal(self.levels, other.levels):
-            rows = _positions(self.levels, other.levels)
+            rows = positions_in(self.levels, other.levels)
         fewer, lighter = self.count[rows] < other.count, self.weight[rows] < (1 - 1e-9) * other.weight
         if (rows < 0).any() or fewer.any() or lighter.any():
             raise MomentsMismatchError(
@@ -550,58 +559,6 @@ def _with_classes(part: Any, kind: str, classes: tuple[str, ...]) -> Any:
 _LEVEL_TABLES = ("count", "weight", "observed", "mean", "complete_weight", "complete_mean")
 
 
-# Levels that are merged at a time: what is computed for them stays in the cache of the processor.
-_BLOCK = 1 << 13
-
-
-class _Union(NamedTuple):
-    """Where the levels of two parts are among all of theirs.
-
-    Attributes
-    ----------
-    n_levels : int
-        Number of levels that either part has.
-    rows : tuple of two ndarray of int
-        Position of each level of each part among them.
-    shared : tuple of two ndarray of int
-        The levels that both parts have, by their positions in each part.
-    """
-
-    n_levels: int
-    rows: tuple[Codes, Codes]
-    shared: tuple[Codes, Codes]
-
-    def total(self, left: Array, right: Array) -> Array:
-        """Sum of two tables, each with a row for each level of its part."""
-        found = np.zeros((self.n_levels, *left.shape[1:]), dtype=left.dtype)
-        found[self.rows[0]] = left
-        found[self.rows[1]] += right
-        return found
-
-
-def _unite(left: Levels, right: Levels) -> tuple[Levels, _Union]:
-    """All levels of two parts in their order, and where those of each part are among them."""
-    if np.array_equal(left, right):
-        everywhere = np.arange(len(left))
-        return left, _Union(len(left), (everywhere, everywhere), (everywhere, everywhere))
-    in_left = _positions(left, right)
-    shared = np.flatnonzero(in_left >= 0)
-    new = np.flatnonzero(in_left < 0)
-    levels = np.concatenate([left, right[new]])
-    order = level_order(levels.tolist())
-    place = np.empty(len(levels), dtype=np.intp)
-    place[order] = np.arange(len(levels))
-    rows = np.empty(len(right), dtype=np.intp)
-    rows[shared], rows[new] = place[in_left[shared]], place[len(left) :]
-    return levels[order], _Union(len(levels), (place[: len(left)], rows), (in_left[shared], shared))
-
-
-def _positions(levels: Levels, some: Levels) -> Codes:
-    """Position of each of ``some`` in ``levels``, −1 for those that are not there."""
-    position = level_positions(levels)
-    return np.fromiter(map(position.get, some.tolist(), repeat(-1)), dtype=np.intp, count=len(some))
-
-
 def _replace_rows(table: Array, rows: Codes, new: Array) -> Array:
     """A copy of a table with some of its rows replaced."""
     found = table.copy()
@@ -609,12 +566,7 @@ def _replace_rows(table: Array, rows: Codes, new: Array) -> Array:
     return found
 
 
-# Chan, Golub and LeVeque's update, in both directions. All tables are (n_levels, n_columns). Differences of
-# means are averaged, not the means themselves, which keeps the digits of values far from zero
-# (test_merged_moments_far_from_zero).
-
-
-def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: _Union) -> Any:
+def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: Union) -> Any:
     """Moments of the rows of both parts."""
 
     def total(name: str) -> Array:
@@ -631,12 +583,12 @@ def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: _Unio
         target=left.target or right.target,
     )
     if merged.order == 1:
-        return replace(merged, mean=_merge_means(union, observed, means).mean)
+        return replace(merged, mean=merge_means(union, observed, means).mean)
     first, second = left.require_order_two(), right.require_order_two()
     complete_means = (first.complete_mean, second.complete_mean)
     weights = (_column(first.complete_weight), _column(second.complete_weight))
-    cells = _merge_means(union, observed, means, _squares)
-    complete = _merge_means(union, weights, complete_means, _scatter)
+    cells = merge_means(union, observed, means, sum_squares)
+    complete = merge_means(union, weights, complete_means, sum_products)
     return replace(
         merged,
         mean=cells.mean,
@@ -647,57 +599,9 @@ def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: _Unio
     )
 
 
-class _MergedMeans(NamedTuple):
-    """Means by level, (n_levels, p), and the squares, (p,), or the scatter, (p, p), between two parts."""
-
-    mean: Floats
-    between: Any
-
-
-def _squares(weight: Floats, apart: Floats) -> Floats:
-    """Weighted sum of squares; (p,)."""
-    return np.asarray((weight * apart**2).sum(axis=0))
-
-
-def _scatter(weight: Floats, apart: Floats) -> Floats:
-    """Weighted sum of the products of all pairs of columns; (p, p)."""
-    return np.asarray((weight * apart).T @ apart)
-
-
-def _no_spread(_weight: Floats, _apart: Floats) -> float:
-    return 0.0
-
-
-def _merge_means(
-    union: _Union,
-    weights: tuple[Floats, Floats],
-    means: tuple[Floats, Floats],
-    spread: Callable[[Floats, Floats], Any] = _no_spread,
-) -> _MergedMeans:
-    """Merge the means of two parts; those of levels that only one part has stay as they are.
-
-    Weights are (n_levels, p), or (n_levels, 1) if they are the same for all columns.
-    """
-    p, between = means[0].shape[1], 0.0
-    merged = np.empty((union.n_levels, p))
-    for rows, mean in zip(union.rows, means, strict=True):
-        merged[rows] = mean
-    for start in range(0, len(union.shared[0]), _BLOCK):
-        some = [places[start : start + _BLOCK] for places in union.shared]
-        mean = np.stack([table[places] for table, places in zip(means, some, strict=True)])
-        weight = np.stack([table[places] for table, places in zip(weights, some, strict=True)])
-        weight = np.broadcast_to(weight, mean.shape)
-        pooled = _pool_means(weight, mean)
-        # Where no part has a value, what stands for none stays.
-        merged[union.rows[0][some[0]]] = np.where(pooled.weight > 0, pooled.mean, mean[0])
-        rows_of = (2 * len(some[0]), p)
-        between = between + spread(weight.reshape(rows_of), pooled.between.reshape(rows_of))
-    return _MergedMeans(merged, between)
-
-
 def _pool(parts: GroupMoments, level: Any) -> GroupMoments:
     """Merge all levels into one."""
-    cells = _pool_means(parts.observed[:, None], parts.mean[:, None])
+    cells = pool_means(parts.observed[:, None], parts.mean[:, None])
     pooled = replace(
         parts,
         levels=as_levels([level]),
@@ -710,13 +614,13 @@ def _pool(parts: GroupMoments, level: Any) -> GroupMoments:
         return pooled
     second = parts.require_order_two()
     weight = np.broadcast_to(_column(second.complete_weight), second.complete_mean.shape)
-    complete = _pool_means(weight[:, None], second.complete_mean[:, None])
+    complete = pool_means(weight[:, None], second.complete_mean[:, None])
     return replace(
         pooled,
-        squares=second.squares + _squares(parts.observed, cells.between[:, 0]),
+        squares=second.squares + sum_squares(parts.observed, cells.between[:, 0]),
         complete_weight=second.complete_weight.sum(keepdims=True),
         complete_mean=complete.mean,
-        scatter=second.scatter + _scatter(weight, complete.between[:, 0]),
+        scatter=second.scatter + sum_products(weight, complete.between[:, 0]),
     )
 
 
@@ -730,12 +634,12 @@ def _difference(whole: Any, part: GroupMoments) -> Any:
         observed=remainder(*observed),
     )
     if whole.order == 1:
-        return replace(rest, mean=_remove_means(observed, means, np.nan).mean)
+        return replace(rest, mean=remove_means(observed, means, np.nan).mean)
     more, less = whole.require_order_two(), part.require_order_two()
     complete_means = (more.complete_mean, less.complete_mean)
     weights = (_column(more.complete_weight), _column(less.complete_weight))
-    cells = _remove_means(observed, means, np.nan, _squares)
-    complete = _remove_means(weights, complete_means, 0.0, _scatter)
+    cells = remove_means(observed, means, np.nan, sum_squares)
+    complete = remove_means(weights, complete_means, 0.0, sum_products)
     return replace(
         rest,
         mean=cells.mean,
@@ -744,82 +648,6 @@ def _difference(whole: Any, part: GroupMoments) -> Any:
         complete_mean=complete.mean,
         scatter=more.scatter - less.scatter - complete.between,
     )
-
-
-def _remove_means(
-    weights: tuple[Floats, Floats],
-    means: tuple[Floats, Floats],
-    nothing: float,
-    spread: Callable[[Floats, Floats], Any] = _no_spread,
-) -> _MergedMeans:
-    """Means of what is left of a whole without a part; ``nothing`` where nothing is.
-
-    Weights are (n_levels, p), or (n_levels, 1) if they are the same for all columns.
-    """
-    left, between = np.empty_like(means[0]), 0.0
-    for start in range(0, len(left), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        mean, part_mean = (table[block] for table in means)
-        weight, part_weight = (np.broadcast_to(table[block], mean.shape) for table in weights)
-        found = _remove_part(weight, mean, part_weight, part_mean)
-        left[block] = np.where(found.weight > 0, found.mean, nothing)
-        between = between + spread(found.factor, found.between)
-    return _MergedMeans(left, between)
-
-
-class _PooledMeans(NamedTuple):
-    """The means of several parts merged into one for each level."""
-
-    weight: Floats
-    mean: Floats
-    between: Floats  # difference of the mean of each part from the one it was merged into
-
-
-class _RemainingMeans(NamedTuple):
-    """Means of what is left after a part was removed."""
-
-    weight: Floats
-    mean: Floats
-    between: Floats  # difference of the whole from the part that was removed
-    factor: Floats  # multiplies the square of `between` to give the sum of squares between the two parts
-
-
-def _pool_means(weight: Floats, mean: Floats) -> _PooledMeans:
-    """Pool the means (n_parts, n_levels, p) of several parts of each level; their weight is zero for none."""
-    usable = weight > 0
-    power = _powers(np.where(usable, np.abs(mean), 0.0).max(axis=0))
-    scaled = _in_units(mean, power)
-    # Any of the means would do.
-    last = len(weight) - 1 - np.argmax(usable[::-1], axis=0)
-    pivot = np.where(usable.any(axis=0), np.take_along_axis(scaled, last[None], axis=0)[0], 0.0)
-    apart = np.where(usable, scaled - pivot, 0.0)
-    total = weight.sum(axis=0)
-    shift = ratio((weight * apart).sum(axis=0), total)
-    between = np.where(usable, apart - shift, 0.0)
-    return _PooledMeans(total, unscaled(pivot + shift, power), unscaled(between, power))
-
-
-def _powers(largest: Floats) -> Codes | int:
-    """`exponents`, or a single 0 if they are all 0, which saves a pass over the numbers each time."""
-    power = exponents(largest)
-    return power if power.any() else 0
-
-
-def _in_units(values: Floats, power: Codes | int) -> Floats:
-    """Values divided by powers of two."""
-    return values if isinstance(power, int) else np.ldexp(values, -power)
-
-
-def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
-    """Weight and mean of what is left of a whole when a part of it is removed."""
-    rest = remainder(weight, part_weight)
-    both = (part_weight > 0) & (weight > 0)
-    power = _powers(np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0))
-    scaled = _in_units(mean, power)
-    between = np.where(both, scaled - _in_units(part_mean, power), 0.0)
-    share = ratio(part_weight, rest)
-    moved = unscaled(scaled + between * share, power)
-    return _RemainingMeans(rest, moved, unscaled(between, power), weight * share)
 
 
 def _mean_without(mean: Floats, values: Array, weight: Floats, rest: Floats) -> Floats:
