@@ -173,6 +173,29 @@ def test_moments_without_names_take_those_of_the_encoder() -> None:
         MeansEncoder().fit_moments(moments)
 
 
+def test_a_dict_names_the_groups_in_any_order() -> None:
+    rows = rows_of().assign(shop=np.arange(200) % 7)
+    fitted = MeansEncoder(["shop", "zip"], covariates=["x", "z"]).fit(rows)
+    without_names = {name: replace(fitted.moments_[name], group=()) for name in ("zip", "shop")}
+    for encoder in (
+        MeansEncoder(["shop", "zip"]),
+        MeansEncoder(["shop", "zip"], covariates=["x", "z"]).fit(rows),
+    ):
+        found = encoder.fit_moments(without_names)
+        assert list(found.representations_) == ["shop", "zip"]
+        for name, table in found.representations_.items():
+            np.testing.assert_allclose(table.values, fitted.representations_[name].values)
+    assert list(MeansEncoder().fit_moments(without_names).representations_) == ["zip", "shop"]
+
+
+def test_more_rows_can_follow() -> None:
+    rows, more = rows_of(0), rows_of(1)
+    moments = MeansEncoder("zip").fit(rows).moments_["zip"]
+    found = MeansEncoder("zip").fit_moments(moments).partial_fit(more)
+    expected = MeansEncoder("zip").fit(pd.concat([rows, more]))
+    np.testing.assert_allclose(found.transform(rows), expected.transform(rows), rtol=1e-9)
+
+
 MOMENTS = GroupMoments.from_rows(["a", None], [[1.0], [2.0]], covariates=["size"], order=1)
 
 

@@ -6,7 +6,7 @@ Moments of parts of the rows, from files or workers, are added up before; see ``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class _Described:
 
 def learn_from_moments(encoder: GroupEncoder, given: GroupMoments | Mapping[str, GroupMoments]) -> None:
     """Set the fitted attributes of an encoder that needs no rows."""
-    listed = list(given.values()) if isinstance(given, Mapping) else [given]
+    listed = _in_order(encoder, given) if isinstance(given, Mapping) else [given]
     if not listed or not all(isinstance(part, GroupMoments) for part in listed):
         kinds = ", ".join(sorted({type(part).__name__ for part in listed})) or "nothing"
         raise MomentsMismatchError(
@@ -48,6 +48,24 @@ def learn_from_moments(encoder: GroupEncoder, given: GroupMoments | Mapping[str,
     table = ArrayTable(np.empty((0, len(found.layout.names))), found.layout.names)
     inputs = Inputs(table, found.layout, factors, tuple(found.covariates), target=found.target)
     encoder._represent_groups(inputs, found.covariates, found.moments)
+
+
+def _in_order(encoder: GroupEncoder, given: Mapping[str, GroupMoments]) -> list[GroupMoments]:
+    """Moments by group in the order of the groups; those that do not know their group take its name."""
+    groups: list[Any] = encoder.group if isinstance(encoder.group, list) else [encoder.group]
+    names = [":".join(map(str, entry)) if isinstance(entry, tuple) else str(entry) for entry in groups]
+    if hasattr(encoder, "layout_"):
+        names = encoder.layout_.group_names(encoder.layout_.names)
+    if given.keys() != set(names):
+        names = list(given)
+    return [_named(given[name], name) for name in names]
+
+
+def _named(moments: Any, name: str) -> Any:
+    if not isinstance(moments, GroupMoments) or moments.group:
+        return moments
+    crossed = moments.n_levels and isinstance(moments.levels[0], tuple)
+    return replace(moments, group=tuple(name.split(":")) if crossed else (name,))
 
 
 def _needed(encoder: GroupEncoder, moments: GroupMoments) -> GroupMoments:
