@@ -107,8 +107,9 @@ class Representation:
     def __getitem__(self, level: Any) -> Floats:
         """Vector of one level, the prior for one that is not in the table, as in `lookup`; (n_columns,).
 
-        It takes a few microseconds, however many levels there are. The array is read-only, because it is a
-        part of the table. ``level in representation`` says whether there is a vector of its own.
+        It takes about a microsecond, however many levels there are (with sparse values, longer). The array
+        is read-only, because it is a part of the table. ``level in representation`` says whether the level
+        has a vector of its own.
         """
         position = self._place(level)
         if position < 0:
