@@ -175,7 +175,7 @@ ARCHIVES: dict[str, Callable[[Members], bytes]] = {
 @pytest.mark.parametrize("archive", ARCHIVES.values(), ids=ARCHIVES)
 def test_an_archive_that_sufrep_does_not_write_is_refused(archive, file):
     assert_refused(
-        file, archive(members_of(file)), "it is not an encoder file, or it is truncated or damaged"
+        file, archive(members_of(file)), "it is not a file of sufrep, or it is truncated or damaged"
     )
 
 

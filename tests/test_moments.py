@@ -20,6 +20,8 @@ from sufrep.representation import as_levels, sort_levels
 
 ORDERS = st.sampled_from([1, 2])
 NAMES = ("x0", "x1", "x2")
+# Fields that are not tables of numbers.
+DESCRIPTION = ("levels", "covariates", "group", "target")
 
 # The distance between numbers that are too small for twelve digits.
 SUBNORMAL = Fraction(np.finfo(np.float64).smallest_subnormal)
@@ -97,7 +99,7 @@ def assert_same(found: GroupMoments, expected: GroupMoments, *, but: tuple[str, 
     assert found.order == expected.order
     for field in fields(GroupMoments):
         table = getattr(expected, field.name)
-        if field.name not in ("levels", "covariates", *but) and table is not None:
+        if field.name not in (*DESCRIPTION, *but) and table is not None:
             ours = getattr(found, field.name)
             np.testing.assert_allclose(ours, table, rtol=1e-9, atol=1e-7, err_msg=field.name)
             if field.name in ("weight", "observed", "complete_weight"):
@@ -206,7 +208,7 @@ def assert_close(found: GroupMoments, expected: GroupMoments, tolerance: float) 
     assert found.levels.tolist() == expected.levels.tolist()
     for field in fields(GroupMoments):
         ours, table = getattr(found, field.name), getattr(expected, field.name)
-        if field.name not in ("levels", "covariates") and table is not None:
+        if field.name not in DESCRIPTION and table is not None:
             scale = np.nanmax(np.abs(table), initial=0.0)
             np.testing.assert_allclose(ours, table, rtol=0, atol=tolerance * scale, err_msg=field.name)
 
@@ -249,7 +251,7 @@ def test_parts_of_many_levels_are_merged_in_blocks(monkeypatch):
     ]
     a, b = (part.moments() for part in parts)
     whole, rest = a + b, (a + b) - b
-    monkeypatch.setattr("sufrep.moments._BLOCK", 7)
+    monkeypatch.setattr("sufrep._merging._BLOCK", 7)
     assert_close(a + b, whole, 1e-14)
     assert_close((a + b) - b, rest, 1e-13)
     everything = Sample([*parts[0].group, *parts[1].group], np.vstack([part.rows for part in parts]), None)
@@ -272,8 +274,7 @@ def test_renaming_levels_only_renames(sample, names, order):
     back = {
         field.name: getattr(after, field.name)[rows]
         for field in fields(after)
-        if field.name not in ("levels", "covariates", "squares", "scatter")
-        and getattr(after, field.name) is not None
+        if field.name not in (*DESCRIPTION, "squares", "scatter") and getattr(after, field.name) is not None
     }
     assert_same(replace(after, levels=before.levels, **back), before)
 

@@ -164,7 +164,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_Reader]:
 
 def damaged(path: object, what: str) -> EncoderFileError:
     """The error for a file with damaged contents."""
-    return EncoderFileError(path, f"{what}.", "save the encoder again, or restore the file from a copy.")
+    return EncoderFileError(path, f"{what}.", "save it again, or restore the file from a copy.")
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def _explained(path: object) -> Iterator[None]:
     except EncoderFileError:
         raise
     except Exception as error:  # json, struct and numpy raise many kinds for a crafted file
-        what = f"it is not an encoder file, or it is truncated or damaged ({first_line(error)})"
+        what = f"it is not a file of sufrep, or it is truncated or damaged ({first_line(error)})"
         raise damaged(path, what) from error
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sufrep._archive import damaged, read_manifest
+from sufrep.errors import EncoderFileError
 
 if TYPE_CHECKING:
     import os
@@ -77,7 +78,11 @@ _FORM: dict[str, Any] = {
 
 def read_description(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read what a file says about its steps; raise `EncoderFileError` for anything else."""
-    found = read_manifest(path).get(ENTRY)
+    manifest = read_manifest(path)
+    if "moments" in manifest:
+        what = "it holds moments, not an encoder."
+        raise EncoderFileError(path, what, "`sufrep merge` and GroupMoments.load read it.")
+    found = manifest.get(ENTRY)
     try:
         check_description(found)
     except ValueError as error:

@@ -727,7 +727,7 @@ class NotWritableError(SufrepError, OSError):
 
 
 class EncoderFileError(SufrepError, ValueError):
-    """A file does not contain an encoder that can be loaded."""
+    """A file does not contain an encoder, or moments, that can be loaded."""
 
     def __init__(self, path: object, what: str, hint: str) -> None:
         super().__init__(f"Cannot read {str(path)!r}: {what}\nHint: {hint}")
@@ -741,6 +741,13 @@ class NotSavableError(SufrepError, TypeError):
             f"{what} is {value!r} (a {type(value).__name__}), which cannot be saved without pickle.\n"
             "Hint: use plain values (numbers, text, lists), or pickle the encoder if its readers trust you."
         )
+
+
+class NotExportableError(SufrepError, ValueError):
+    """Vectors cannot be written as SQL, or as a table of one type for each column."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(f"{what}\nHint: {hint}")
 
 
 class ForeignStepError(SufrepError, TypeError):

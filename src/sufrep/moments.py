@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from sufrep._accumulate import accumulate, exponents, ratio, remainder, unscaled
+from sufrep._merging import (
+    Union,
+    merge_means,
+    pool_means,
+    positions_in,
+    remove_means,
+    sum_products,
+    sum_squares,
+    unite,
+)
+from sufrep._packing import load_record, save_record
 from sufrep.errors import LengthMismatchError, MomentsMismatchError, SampleWeightError
 from sufrep.representation import as_levels, is_null, level_order, level_positions, sort_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
 
     from numpy.typing import ArrayLike
 
@@ -35,6 +47,36 @@ class LevelsWithout(NamedTuple):
 
     mean: Floats
     observed: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsTarget:
+    """Which covariates of moments are those of the target: the last ones.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, "target" if it has none.
+    kind : {"continuous", "binary", "multiclass"}
+    classes : tuple of str
+        Labels of the classes, each with an indicator among the covariates; empty if it is continuous.
+    """
+
+    name: str
+    kind: str
+    classes: tuple[str, ...] = ()
+
+    @property
+    def n_columns(self) -> int:
+        """Number of covariates that are the target's."""
+        return len(self.classes) if self.kind != "continuous" else 1
+
+    def check(self) -> None:
+        """Raise `ValueError` if this is no target."""
+        if self.kind not in ("continuous", "binary", "multiclass"):
+            raise ValueError("an unknown kind of target")
+        if len(set(self.classes)) < len(self.classes) or (self.kind == "continuous") != (not self.classes):
+            raise ValueError("other classes than the kind of target has")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +110,10 @@ class GroupMoments:
     scatter : ndarray, shape (n_covariates, n_covariates), or None
         Sum of (x − mean)(x − mean)ᵀ over the rows without any null, each about the mean of its own
         level, pooled over the levels (``order=2``).
+    group : tuple of str
+        Names of the columns that the levels are from, several if they are crossed; empty if not known.
+    target : MomentsTarget or None
+        Which of the covariates, the last ones, are the target's.
 
     Examples
     --------
@@ -89,6 +135,8 @@ class GroupMoments:
     complete_weight: Floats | None = None
     complete_mean: Floats | None = None
     scatter: Floats | None = None
+    group: tuple[str, ...] = ()
+    target: MomentsTarget | None = None
 
     @classmethod
     def from_rows(
@@ -174,6 +222,63 @@ class GroupMoments:
         moments = cls(levels, tuple(covariates), **tables)
         return moments if sums.count.all() else moments._where(sums.count > 0)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the moments to a file that holds no code; `GroupMoments.load` reads it back.
+
+        The file is written completely or not at all. Levels keep their types.
+        """
+        save_record(self, path, "moments", MOMENTS_RECORDS)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> GroupMoments:
+        """Read what `save` wrote.
+
+        Nothing in the file is executed.
+
+        Raises
+        ------
+        EncoderFileError
+            If the file is truncated, damaged, or holds something else.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "monday.moments"
+        ...     GroupMoments.from_rows(["north", "south"], [[1.0], [5.0]]).save(path)
+        ...     GroupMoments.load(path).levels.tolist()
+        ['north', 'south']
+        """
+        return load_record(path, "moments", GroupMoments, MOMENTS_RECORDS)
+
+    def check(self) -> None:
+        """Raise `ValueError` if the tables do not belong together, as in a file that somebody changed."""
+        tables = {name: getattr(self, name) for name in (*_LEVEL_TABLES, "squares", "scatter")}
+        second = {name: tables.pop(name) for name in SecondMoments._fields}
+        if len({table is None for table in second.values()}) > 1:
+            raise ValueError("only some of the second moments")
+        tables |= {name: table for name, table in second.items() if table is not None}
+        if tables.pop("count").dtype != np.int64 or any(t.dtype != np.float64 for t in tables.values()):
+            raise ValueError("tables of another type")
+        if (self.count < 1).any() or not (np.isfinite(self.weight) & (self.weight > 0)).all():
+            raise ValueError("levels without rows")
+        if not (np.isfinite(self.observed) & (self.observed >= 0)).all():
+            raise ValueError("weights out of range")
+        if not np.array_equal(np.isfinite(self.mean), self.observed > 0):
+            raise ValueError("means of no rows, or rows without a mean")
+        for name, table in second.items() if self.order == 2 else ():
+            negative = name in ("squares", "complete_weight") and (table < 0).any()
+            if negative or not np.isfinite(table).all():
+                raise ValueError("second moments out of range")
+        if not np.array_equal(level_order(self.levels.tolist()), np.arange(self.n_levels)):
+            raise ValueError("levels in another order")
+        if len(set(self.covariates)) < len(self.covariates):
+            raise ValueError("a covariate twice")
+        if self.target is not None:
+            self.target.check()
+            if self.target.n_columns > len(self.covariates):
+                raise ValueError("a target without its covariates")
+
     @property
     def n_levels(self) -> int:
         """Number of levels."""
@@ -191,6 +296,10 @@ class GroupMoments:
         if order == 2:
             self.require_order_two()
         return replace(self, squares=None, complete_weight=None, complete_mean=None, scatter=None)
+
+    def without_levels(self) -> Self:
+        """The same covariates, without any row: moments that can be added to these can be added to it."""
+        return self._where(np.zeros(self.n_levels, dtype=bool))
 
     @property
     def total_weight(self) -> float:
@@ -304,8 +413,11 @@ class GroupMoments:
     def select(self, positions: Sequence[int]) -> Self:
         """Keep only some covariates; complete rows stay those that are complete in all."""
         chosen = list(positions)
+        n_targets = 0 if self.target is None else self.target.n_columns
+        targets = list(range(len(self.covariates)))[len(self.covariates) - n_targets :]
         part = replace(
             self,
+            target=self.target if chosen[len(chosen) - n_targets :] == targets else None,
             covariates=tuple(self.covariates[j] for j in chosen),
             observed=self.observed[:, chosen],
             mean=self.mean[:, chosen],
@@ -323,18 +435,20 @@ class GroupMoments:
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, GroupMoments):
             return NotImplemented
+        self, other = _with_all_classes(self, other)
         self._check_compatible(other)
-        levels, union = _unite(self.levels, other.levels)
+        levels, union = unite(self.levels, other.levels)
         merged: Self = _merge(self, other, levels, union)
         return merged
 
     def __sub__(self, other: Self) -> Self:
         if not isinstance(other, GroupMoments):
             return NotImplemented
+        self, other = _with_all_classes(self, other)
         self._check_compatible(other)
         rows: Codes = np.arange(self.n_levels)
         if not np.array_equal(self.levels, other.levels):
-            rows = _positions(self.levels, other.levels)
+            rows = positions_in(self.levels, other.levels)
         fewer, lighter = self.count[rows] < other.count, self.weight[rows] < (1 - 1e-9) * other.weight
         if (rows < 0).any() or fewer.any() or lighter.any():
             raise MomentsMismatchError(
@@ -361,6 +475,19 @@ class GroupMoments:
         return replace(self, levels=levels, **changed)
 
     def _check_compatible(self, other: Self) -> None:
+        if self.group and other.group and self.group != other.group:
+            raise MomentsMismatchError(
+                f"Moments of the levels of {':'.join(self.group)!r} cannot be combined with those of "
+                f"{':'.join(other.group)!r}.",
+                "combine moments of the same group.",
+            )
+        if self.target and other.target and self.target != other.target:
+            raise MomentsMismatchError(
+                f"The target {self.target.name!r} is {self.target.kind}, and in the other moments "
+                f"{other.target.name!r} is {other.target.kind}.",
+                "build both with the same target, and say what it is: target_type='continuous', 'binary' or "
+                "'multiclass'.",
+            )
         if self.covariates != other.covariates or self.order != other.order:
             raise MomentsMismatchError(
                 f"Moments of {self._description()} cannot be combined with moments of "
@@ -372,59 +499,64 @@ class GroupMoments:
         return f"order {self.order} of covariates {', '.join(self.covariates) or '(none)'}"
 
 
-_LEVEL_TABLES = ("count", "weight", "observed", "mean", "complete_weight", "complete_mean")
+# The records in a file of moments; `sufrep._packing.Records` says what the words mean.
+MOMENTS_RECORDS: dict[type, Mapping[str, str]] = {
+    GroupMoments: {
+        "levels": "levels n",
+        "covariates": "texts p",
+        "count": "integers n",
+        "weight": "numbers n",
+        "observed": "numbers n p",
+        "mean": "numbers n p",
+        "squares": "numbers? p",
+        "complete_weight": "numbers? n",
+        "complete_mean": "numbers? n p",
+        "scatter": "numbers? p p",
+        "group": "texts g",
+        "target": "MomentsTarget?",
+    },
+    MomentsTarget: {"name": "text", "kind": "text", "classes": "texts c"},
+}
 
 
-# Levels that are merged at a time: what is computed for them stays in the cache of the processor.
-_BLOCK = 1 << 13
+def label_order(label: str) -> tuple[float, str]:
+    """Sort key of the labels of classes and indicators: numbers by size, then the others."""
+    try:
+        size = float(label)
+    except ValueError:
+        size = math.inf
+    return math.inf if math.isnan(size) else size, label
 
 
-class _Union(NamedTuple):
-    """Where the levels of two parts are among all of theirs.
+def _with_all_classes(left: Any, right: Any) -> tuple[Any, Any]:
+    """The same moments, with indicators of the classes of the target that only the other one has.
 
-    Attributes
-    ----------
-    n_levels : int
-        Number of levels that either part has.
-    rows : tuple of two ndarray of int
-        Position of each level of each part among them.
-    shared : tuple of two ndarray of int
-        The levels that both parts have, by their positions in each part.
+    A class that no row has is an indicator that is 0 in every row.
     """
-
-    n_levels: int
-    rows: tuple[Codes, Codes]
-    shared: tuple[Codes, Codes]
-
-    def total(self, left: Array, right: Array) -> Array:
-        """Sum of two tables, each with a row for each level of its part."""
-        found = np.zeros((self.n_levels, *left.shape[1:]), dtype=left.dtype)
-        found[self.rows[0]] = left
-        found[self.rows[1]] += right
-        return found
-
-
-def _unite(left: Levels, right: Levels) -> tuple[Levels, _Union]:
-    """All levels of two parts in their order, and where those of each part are among them."""
-    if np.array_equal(left, right):
-        everywhere = np.arange(len(left))
-        return left, _Union(len(left), (everywhere, everywhere), (everywhere, everywhere))
-    in_left = _positions(left, right)
-    shared = np.flatnonzero(in_left >= 0)
-    new = np.flatnonzero(in_left < 0)
-    levels = np.concatenate([left, right[new]])
-    order = level_order(levels.tolist())
-    place = np.empty(len(levels), dtype=np.intp)
-    place[order] = np.arange(len(levels))
-    rows = np.empty(len(right), dtype=np.intp)
-    rows[shared], rows[new] = place[in_left[shared]], place[len(left) :]
-    return levels[order], _Union(len(levels), (place[: len(left)], rows), (in_left[shared], shared))
+    both = [part.target for part in (left, right) if part.target is not None and part.target.classes]
+    if len(both) < 2 or both[0].classes == both[1].classes or both[0].name != both[1].name:
+        return left, right
+    classes = tuple(sorted({*both[0].classes, *both[1].classes}, key=label_order))
+    kind = max((target.kind for target in both), key=("binary", "multiclass").index)
+    if kind == "binary" and len(classes) > 2:
+        raise MomentsMismatchError(
+            f"The target {both[0].name!r} is binary, but both moments together have {len(classes)} classes: "
+            f"{', '.join(classes[:5])}.",
+            "build both with target_type='multiclass'.",
+        )
+    return _with_classes(left, kind, classes), _with_classes(right, kind, classes)
 
 
-def _positions(levels: Levels, some: Levels) -> Codes:
-    """Position of each of ``some`` in ``levels``, −1 for those that are not there."""
-    position = level_positions(levels)
-    return np.fromiter(map(position.get, some.tolist(), repeat(-1)), dtype=np.intp, count=len(some))
+def _with_classes(part: Any, kind: str, classes: tuple[str, ...]) -> Any:
+    """Moments whose target has these classes."""
+    known = part.target.classes
+    others = part.covariates[: len(part.covariates) - len(known)]
+    start = part.covariates[-1].removesuffix(known[-1])
+    wider = part.expand([*others, *(f"{start}{label}" for label in classes)])
+    return replace(wider, target=replace(part.target, kind=kind, classes=classes))
+
+
+_LEVEL_TABLES = ("count", "weight", "observed", "mean", "complete_weight", "complete_mean")
 
 
 def _replace_rows(table: Array, rows: Codes, new: Array) -> Array:
@@ -434,12 +566,7 @@ def _replace_rows(table: Array, rows: Codes, new: Array) -> Array:
     return found
 
 
-# Chan, Golub and LeVeque's update, in both directions. All tables are (n_levels, n_columns). Differences of
-# means are averaged, not the means themselves, which keeps the digits of values far from zero
-# (test_merged_moments_far_from_zero).
-
-
-def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: _Union) -> Any:
+def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: Union) -> Any:
     """Moments of the rows of both parts."""
 
     def total(name: str) -> Array:
@@ -447,15 +574,21 @@ def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: _Unio
 
     observed, means = (left.observed, right.observed), (left.mean, right.mean)
     merged = replace(
-        left, levels=levels, count=total("count"), weight=total("weight"), observed=total("observed")
+        left,
+        levels=levels,
+        count=total("count"),
+        weight=total("weight"),
+        observed=total("observed"),
+        group=left.group or right.group,
+        target=left.target or right.target,
     )
     if merged.order == 1:
-        return replace(merged, mean=_merge_means(union, observed, means).mean)
+        return replace(merged, mean=merge_means(union, observed, means).mean)
     first, second = left.require_order_two(), right.require_order_two()
     complete_means = (first.complete_mean, second.complete_mean)
     weights = (_column(first.complete_weight), _column(second.complete_weight))
-    cells = _merge_means(union, observed, means, _squares)
-    complete = _merge_means(union, weights, complete_means, _scatter)
+    cells = merge_means(union, observed, means, sum_squares)
+    complete = merge_means(union, weights, complete_means, sum_products)
     return replace(
         merged,
         mean=cells.mean,
@@ -466,56 +599,9 @@ def _merge(left: GroupMoments, right: GroupMoments, levels: Levels, union: _Unio
     )
 
 
-class _MergedMeans(NamedTuple):
-    """Means by level, (n_levels, p), and the squares, (p,), or the scatter, (p, p), between two parts."""
-
-    mean: Floats
-    between: Any
-
-
-def _squares(weight: Floats, apart: Floats) -> Floats:
-    """Weighted sum of squares; (p,)."""
-    return np.asarray((weight * apart**2).sum(axis=0))
-
-
-def _scatter(weight: Floats, apart: Floats) -> Floats:
-    """Weighted sum of the products of all pairs of columns; (p, p)."""
-    return np.asarray((weight * apart).T @ apart)
-
-
-def _no_spread(_weight: Floats, _apart: Floats) -> float:
-    return 0.0
-
-
-def _merge_means(
-    union: _Union,
-    weights: tuple[Floats, Floats],
-    means: tuple[Floats, Floats],
-    spread: Callable[[Floats, Floats], Any] = _no_spread,
-) -> _MergedMeans:
-    """Merge the means of two parts; those of levels that only one part has stay as they are.
-
-    Weights are (n_levels, p), or (n_levels, 1) if they are the same for all columns.
-    """
-    p, between = means[0].shape[1], 0.0
-    merged = np.empty((union.n_levels, p))
-    for rows, mean in zip(union.rows, means, strict=True):
-        merged[rows] = mean
-    for start in range(0, len(union.shared[0]), _BLOCK):
-        some = [places[start : start + _BLOCK] for places in union.shared]
-        mean = np.stack([table[places] for table, places in zip(means, some, strict=True)])
-        weight = np.stack([table[places] for table, places in zip(weights, some, strict=True)])
-        weight = np.broadcast_to(weight, mean.shape)
-        pooled = _pool_means(weight, mean)
-        # Where no part has a value, what stands for none stays.
-        merged[union.rows[0][some[0]]] = np.where(pooled.weight > 0, pooled.mean, mean[0])
-        between = between + spread(weight.reshape(-1, p), pooled.between.reshape(-1, p))
-    return _MergedMeans(merged, between)
-
-
 def _pool(parts: GroupMoments, level: Any) -> GroupMoments:
     """Merge all levels into one."""
-    cells = _pool_means(parts.observed[:, None], parts.mean[:, None])
+    cells = pool_means(parts.observed[:, None], parts.mean[:, None])
     pooled = replace(
         parts,
         levels=as_levels([level]),
@@ -528,13 +614,13 @@ def _pool(parts: GroupMoments, level: Any) -> GroupMoments:
         return pooled
     second = parts.require_order_two()
     weight = np.broadcast_to(_column(second.complete_weight), second.complete_mean.shape)
-    complete = _pool_means(weight[:, None], second.complete_mean[:, None])
+    complete = pool_means(weight[:, None], second.complete_mean[:, None])
     return replace(
         pooled,
-        squares=second.squares + _squares(parts.observed, cells.between[:, 0]),
+        squares=second.squares + sum_squares(parts.observed, cells.between[:, 0]),
         complete_weight=second.complete_weight.sum(keepdims=True),
         complete_mean=complete.mean,
-        scatter=second.scatter + _scatter(weight, complete.between[:, 0]),
+        scatter=second.scatter + sum_products(weight, complete.between[:, 0]),
     )
 
 
@@ -548,12 +634,12 @@ def _difference(whole: Any, part: GroupMoments) -> Any:
         observed=remainder(*observed),
     )
     if whole.order == 1:
-        return replace(rest, mean=_remove_means(observed, means, np.nan).mean)
+        return replace(rest, mean=remove_means(observed, means, np.nan).mean)
     more, less = whole.require_order_two(), part.require_order_two()
     complete_means = (more.complete_mean, less.complete_mean)
     weights = (_column(more.complete_weight), _column(less.complete_weight))
-    cells = _remove_means(observed, means, np.nan, _squares)
-    complete = _remove_means(weights, complete_means, 0.0, _scatter)
+    cells = remove_means(observed, means, np.nan, sum_squares)
+    complete = remove_means(weights, complete_means, 0.0, sum_products)
     return replace(
         rest,
         mean=cells.mean,
@@ -562,82 +648,6 @@ def _difference(whole: Any, part: GroupMoments) -> Any:
         complete_mean=complete.mean,
         scatter=more.scatter - less.scatter - complete.between,
     )
-
-
-def _remove_means(
-    weights: tuple[Floats, Floats],
-    means: tuple[Floats, Floats],
-    nothing: float,
-    spread: Callable[[Floats, Floats], Any] = _no_spread,
-) -> _MergedMeans:
-    """Means of what is left of a whole without a part; ``nothing`` where nothing is.
-
-    Weights are (n_levels, p), or (n_levels, 1) if they are the same for all columns.
-    """
-    left, between = np.empty_like(means[0]), 0.0
-    for start in range(0, len(left), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        mean, part_mean = (table[block] for table in means)
-        weight, part_weight = (np.broadcast_to(table[block], mean.shape) for table in weights)
-        found = _remove_part(weight, mean, part_weight, part_mean)
-        left[block] = np.where(found.weight > 0, found.mean, nothing)
-        between = between + spread(found.factor, found.between)
-    return _MergedMeans(left, between)
-
-
-class _PooledMeans(NamedTuple):
-    """The means of several parts merged into one for each level."""
-
-    weight: Floats
-    mean: Floats
-    between: Floats  # difference of the mean of each part from the one it was merged into
-
-
-class _RemainingMeans(NamedTuple):
-    """Means of what is left after a part was removed."""
-
-    weight: Floats
-    mean: Floats
-    between: Floats  # difference of the whole from the part that was removed
-    factor: Floats  # multiplies the square of `between` to give the sum of squares between the two parts
-
-
-def _pool_means(weight: Floats, mean: Floats) -> _PooledMeans:
-    """Pool the means (n_parts, n_levels, p) of several parts of each level; their weight is zero for none."""
-    usable = weight > 0
-    power = _powers(np.where(usable, np.abs(mean), 0.0).max(axis=0))
-    scaled = _in_units(mean, power)
-    # Any of the means would do.
-    last = len(weight) - 1 - np.argmax(usable[::-1], axis=0)
-    pivot = np.where(usable.any(axis=0), np.take_along_axis(scaled, last[None], axis=0)[0], 0.0)
-    apart = np.where(usable, scaled - pivot, 0.0)
-    total = weight.sum(axis=0)
-    shift = ratio((weight * apart).sum(axis=0), total)
-    between = np.where(usable, apart - shift, 0.0)
-    return _PooledMeans(total, unscaled(pivot + shift, power), unscaled(between, power))
-
-
-def _powers(largest: Floats) -> Codes | int:
-    """`exponents`, or a single 0 if they are all 0, which saves a pass over the numbers each time."""
-    power = exponents(largest)
-    return power if power.any() else 0
-
-
-def _in_units(values: Floats, power: Codes | int) -> Floats:
-    """Values divided by powers of two."""
-    return values if isinstance(power, int) else np.ldexp(values, -power)
-
-
-def _remove_part(weight: Floats, mean: Floats, part_weight: Floats, part_mean: Floats) -> _RemainingMeans:
-    """Weight and mean of what is left of a whole when a part of it is removed."""
-    rest = remainder(weight, part_weight)
-    both = (part_weight > 0) & (weight > 0)
-    power = _powers(np.where(both, np.maximum(np.abs(mean), np.abs(part_mean)), 0.0))
-    scaled = _in_units(mean, power)
-    between = np.where(both, scaled - _in_units(part_mean, power), 0.0)
-    share = ratio(part_weight, rest)
-    moved = unscaled(scaled + between * share, power)
-    return _RemainingMeans(rest, moved, unscaled(between, power), weight * share)
 
 
 def _mean_without(mean: Floats, values: Array, weight: Floats, rest: Floats) -> Floats:

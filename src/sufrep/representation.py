@@ -17,12 +17,16 @@ import numpy as np
 from scipy import sparse
 
 from sufrep._accumulate import weighted_mean
+from sufrep._parquet import write_parquet
+from sufrep._sql import VectorTable, table_name, write_sql
 from sufrep.errors import OneLevelGivenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from os import PathLike
 
     from sufrep._arrays import Codes, Floats, Levels
+    from sufrep._sql import SqlStatements
 
 
 # Types whose values compare with each other; others go by their printed form.
@@ -45,6 +49,8 @@ class Representation:
         Number of rows (or their total weight) of each level when the table was made.
     prior : ndarray, shape (n_columns,)
         The vector of an unseen level: usually the weighted mean of the level vectors.
+    group : tuple of str
+        Names of the columns that the levels are from, several if they are crossed; empty if not known.
 
     Examples
     --------
@@ -62,6 +68,7 @@ class Representation:
     columns: tuple[str, ...]
     weight: Floats
     prior: Floats
+    group: tuple[str, ...] = ()
     _position: dict[Any, int] = field(init=False, repr=False)
     _memo: dict[str, tuple[tuple[Any, ...], Any]] = field(init=False, repr=False)
 
@@ -71,11 +78,18 @@ class Representation:
 
     def __reduce__(self) -> Any:
         # What follows from the fields is made again, not stored.
-        return type(self), (self.levels, self.values, self.columns, self.weight, self.prior)
+        return type(self), (self.levels, self.values, self.columns, self.weight, self.prior, self.group)
 
     @classmethod
     def from_values(
-        cls, levels: Any, values: Any, columns: Iterable[str], *, weight: Any, prior: Any = None
+        cls,
+        levels: Any,
+        values: Any,
+        columns: Iterable[str],
+        *,
+        weight: Any,
+        prior: Any = None,
+        group: Iterable[str] = (),
     ) -> Self:
         """Build the table; its prior is the weighted mean of the level vectors if none is given."""
         vectors: Any = values if sparse.issparse(values) else np.asarray(values, dtype=np.float64)
@@ -83,7 +97,7 @@ class Representation:
         if prior is None:
             is_sparse = sparse.issparse(vectors)
             prior = weights @ vectors / weights.sum() if is_sparse else weighted_mean(vectors, weights)
-        return cls(as_levels(levels), vectors, tuple(columns), weights, prior)
+        return cls(as_levels(levels), vectors, tuple(columns), weights, prior, tuple(group))
 
     @property
     def n_levels(self) -> int:
@@ -93,8 +107,9 @@ class Representation:
     def __getitem__(self, level: Any) -> Floats:
         """Vector of one level, the prior for one that is not in the table, as in `lookup`; (n_columns,).
 
-        It takes a few microseconds, however many levels there are. The array is read-only, because it is a
-        part of the table. ``level in representation`` says whether there is a vector of its own.
+        It takes about a microsecond, however many levels there are (with sparse values, longer). The array
+        is read-only, because it is a part of the table. ``level in representation`` says whether the level
+        has a vector of its own.
         """
         position = self._place(level)
         if position < 0:
@@ -161,6 +176,78 @@ class Representation:
             except TypeError:
                 return False
         return isinstance(given, (str, bytes)) or not hasattr(given, "__iter__")
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write the table to a Parquet file, completely or not at all.
+
+        A level has a row with its value (crossed levels a column for each part, named after the columns of
+        the group), ``row`` = "level", its weight and its vector. The last row has ``row`` = "prior", no
+        level, the total weight and the vector of unseen levels; a level that is null has ``row`` = "level",
+        too. Columns called "row" or "weight" of the group or of the vectors add an underscore to these names.
+
+        Raises
+        ------
+        NotExportableError
+            If the levels are of several types.
+        """
+        write_parquet(
+            path,
+            self._keys(),
+            self.levels.tolist(),
+            self.weight,
+            dense_values(self.values),
+            self.columns,
+            self.prior,
+        )
+
+    def to_sql(
+        self, dialect: str, *, source: str, table: str | None = None, batch: int = 500
+    ) -> SqlStatements:
+        """Write SQL that stores the vectors in a database and joins them to the rows of a table.
+
+        The query returns all columns of the source table and the vector of each row's level, to the last bit
+        what `lookup` returns. It knows the levels of this table and the prior: null has its own vector if it
+        is a level, and all other levels get the prior. ``unseen="estimate"`` of encoders needs rows, and is
+        not part of it.
+
+        Parameters
+        ----------
+        dialect : str
+            "duckdb", "sqlite", "postgres" and "spark" are tested on real databases; "bigquery", "snowflake",
+            "databricks", "mysql" and "tsql" are written and parsed only.
+        source : str
+            Name of the table with the rows, perhaps with its schema. It has the columns of the group.
+        table : str, optional
+            Name of the table to create; by default ``sufrep_`` and the name of the group.
+        batch : int, default=500
+            Rows of one INSERT.
+
+        Returns
+        -------
+        SqlStatements
+            ``create``, ``insert`` and ``select``; printed, they are a script.
+
+        Raises
+        ------
+        NotExportableError
+            For levels of several types or without a counterpart in SQL, and vectors with NaN or infinity.
+        """
+        return write_sql([self.vector_table(table)], dialect, source, self.columns, batch)
+
+    def vector_table(self, name: str | None = None) -> VectorTable:
+        """The vectors as they go into a database, in a table of the given name."""
+        keys = self._keys()
+        values = dense_values(self.values)
+        name = table_name(keys) if name is None else name
+        return VectorTable(name, keys, self.levels.tolist(), values, self.columns, self.prior)
+
+    def _keys(self) -> tuple[str, ...]:
+        """Names of the columns of the levels."""
+        if self.group:
+            return self.group
+        first = self.levels[0] if self.n_levels else None
+        n_parts = len(first) if isinstance(first, tuple) else 1
+        return ("level",) if n_parts == 1 else tuple(f"level_{number}" for number in range(1, n_parts + 1))
 
     def with_prior(self) -> Any:
         """Stack the prior below the vectors, where index −1 finds it; (n_levels + 1, n_columns)."""

@@ -176,7 +176,7 @@ def test_a_damaged_file_is_refused(sufrep, tmp_path):
     (tmp_path / "zip.sufrep").write_text("no encoder")
     result = sufrep(f"describe {tmp_path}/zip.sufrep")
     assert result.code == 1
-    assert "it is not an encoder file, or it is truncated" in result.err
+    assert "it is not a file of sufrep, or it is truncated" in result.err
 
 
 def test_the_decimal_sign_is_described(sufrep, tmp_path):

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sufrep._archive import archive_of, json_of, read_archive
+from sufrep._packing import _LONG, Unpacker
 from sufrep.encoders._inputs import Covariate, OutputColumn
-from sufrep.encoders._packing import _LONG, RECORDS, Packer, Unpacker
+from sufrep.encoders._packing import RECORDS, EncoderPacker
 from sufrep.errors import NotSavableError
 from sufrep.representation import as_levels
 
@@ -43,11 +44,11 @@ MANY = {"min_size": _LONG + 1, "max_size": _LONG + 9}
 
 
 def round_trip(value: Any) -> Any:
-    packer = Packer()
+    packer = EncoderPacker()
     packed = packer.pack(value, "A value")
     json_of(packed)  # or it could not be written
     names = dict.fromkeys((cls.__name__ for cls in RECORDS), 1)
-    unpacker = Unpacker(packer.arrays, names, restore=lambda _: None)
+    unpacker = Unpacker(packer.arrays, names, RECORDS)
     found = unpacker.unpack(packed)
     unpacker.finish()
     return found
@@ -99,7 +100,7 @@ def test_long_lists_are_not_in_the_json():
         [("a", 1)] * 1000,
         [Covariate(1)] * 1000,
     ):
-        assert len(json_of(Packer().pack(values, "A value"))) < 300
+        assert len(json_of(EncoderPacker().pack(values, "A value"))) < 300
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -135,4 +136,4 @@ def test_arrays_come_back_in_their_order(shape, dtype, order, tmp_path):
 def test_values_of_other_types_are_refused(value):
     for packed in (value, [value], [value] * (_LONG + 1)):
         with pytest.raises(NotSavableError, match=r"(?s)A value is .* cannot be saved without pickle"):
-            Packer().pack(packed, "A value")
+            EncoderPacker().pack(packed, "A value")

@@ -472,7 +472,7 @@ def test_archives_of_other_programs_are_refused(manifest, file):
         archive.writestr("word/document.xml", "<xml/>")
         if manifest is not None:
             archive.writestr("manifest.json", manifest)
-    with pytest.raises(EncoderFileError, match=r"it is not an encoder file.*\nHint: "):
+    with pytest.raises(EncoderFileError, match=r"it is not a file of sufrep.*\nHint: "):
         sufrep.load(file)
 
 
@@ -592,7 +592,7 @@ def mixed_file(file: Path) -> Path:
 )
 def test_steps_that_do_not_fit_together_are_refused(change, mixed_file):
     change_manifest(mixed_file, lambda manifest: change[1](manifest["steps"]))
-    with pytest.raises(EncoderFileError, match=r"do not fit together.*\nHint: save the encoder again"):
+    with pytest.raises(EncoderFileError, match=r"do not fit together.*\nHint: save it again"):
         sufrep.load(mixed_file)
 
 
@@ -867,7 +867,7 @@ def test_of_a_judge_the_name_is_saved_and_the_encoder_is_not_fitted_again_withou
 @pytest.mark.parametrize("name", ["WonderEncoder", "LatentStateRegressor", "Ridge", None, ["MeansEncoder"]])
 def test_a_component_of_an_unknown_class_is_refused(name, nested):
     change_component(nested, lambda component: component["$encoder"].update({"class": name}))
-    with pytest.raises(EncoderFileError, match=r"do not fit together.*\nHint: save the encoder again"):
+    with pytest.raises(EncoderFileError, match=r"do not fit together.*\nHint: save it again"):
         sufrep.load(nested)
 
 
@@ -896,7 +896,7 @@ def test_a_component_that_lacks_a_part_is_refused(key, nested):
 )
 def test_a_component_that_makes_no_sense_is_refused(change, nested):
     change_component(nested, change[1])
-    with pytest.raises(EncoderFileError, match=r"do not fit together.*\nHint: save the encoder again"):
+    with pytest.raises(EncoderFileError, match=r"do not fit together.*\nHint: save it again"):
         sufrep.load(nested)
 
 

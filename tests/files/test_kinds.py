@@ -27,6 +27,7 @@ def _zip(path: Path) -> None:
 
 OURS: dict[str, list[Callable[[Path], object]]] = {
     "encoder": [lambda path: MeansEncoder("g").fit(FRAME).save(path)],
+    "moments": [lambda path: MeansEncoder("g").fit(FRAME).moments_["g"].save(path)],
     "report": [lambda path: write_page(Page("Title", "Sub", ()), path)],
     "text table": [
         lambda path: path.write_text(TABLE.render("text")),

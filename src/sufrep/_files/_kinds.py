@@ -90,6 +90,15 @@ def _text(head: bytes) -> str | None:
 
 def _is_encoder(_: Path, head: bytes) -> bool:
     """Whether a file begins with the manifest of an encoder, which is not compressed."""
+    return _is_sufrep(head) and not _is_moments(_, head)
+
+
+def _is_moments(_: Path, head: bytes) -> bool:
+    """Whether a file begins with the manifest of moments."""
+    return _is_sufrep(head) and b'},"moments":{"$record":' in head
+
+
+def _is_sufrep(head: bytes) -> bool:
     return head.startswith(b"PK") and b'manifest.json{"format":"sufrep"' in head
 
 
@@ -103,6 +112,7 @@ def _is_text_table(_: Path, head: bytes) -> bool:
 # Each kind with words for it.
 KINDS = {
     "encoder": "an encoder of sufrep",
+    "moments": "a file of moments of sufrep",
     "report": "a report of sufrep",
     "text table": "a table of results as text",
     ".csv": "a table separated by commas",
@@ -117,6 +127,7 @@ KINDS = {
 }
 _RECOGNISERS: dict[str, Callable[[Path, bytes], bool]] = {
     "encoder": _is_encoder,
+    "moments": _is_moments,
     "report": lambda _, head: b'<meta name="generator" content="sufrep">' in head,
     "text table": _is_text_table,
     ".csv": _separated(","),

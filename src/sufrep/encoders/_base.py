@@ -25,8 +25,9 @@ from sufrep._names import MAX_SEED
 from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_context, get_output_config
 from sufrep.encoders._certainty import vector_errors
 from sufrep.encoders._cross_fitting import cross_fit
-from sufrep.encoders._display import describe_html, draw_levels, tabulate
+from sufrep.encoders._display import describe_html, draw_levels, encoder_sql, tabulate
 from sufrep.encoders._drift import NewRows, check_rate, make_drift, stored_moments
+from sufrep.encoders._from_moments import learn_from_moments
 from sufrep.encoders._inputs import (
     Covariate,
     GroupSample,
@@ -49,6 +50,7 @@ from sufrep.encoders._inputs import (
     read_training_table,
     refuse_clashes,
     resolve_layout,
+    with_roles,
 )
 from sufrep.encoders._lazy import (
     lazy_lookups,
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Floats, Levels
     from sufrep._frames import Table
+    from sufrep._sql import SqlStatements
     from sufrep.encoders._drift import Drift
     from sufrep.encoders._inputs import Column, Group
     from sufrep.encoders._nesting import Links
@@ -336,6 +339,34 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 self._represent_groups(inputs, *self._add_to_earlier(*self._collect(inputs)), earlier)
         return self
 
+    @available_if(_needs_no_rows)
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_moments(self, moments: GroupMoments | Mapping[str, GroupMoments]) -> Self:
+        """Learn from moments instead of rows: the vectors are those of ``fit`` on the rows they are from.
+
+        Moments of parts of the rows are added up first (``whole - old + new`` refreshes an encoder every
+        night). An encoder that was fitted before keeps its columns, of which these must be moments. Otherwise
+        its columns are the group and the covariates that the moments name, and ``transform`` takes frames of
+        these columns.
+
+        Parameters
+        ----------
+        moments : GroupMoments, or dict of str to GroupMoments
+            The moments of the group; of several groups, a dict in their order, such as ``moments_``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MomentsMismatchError
+            If the moments are of other columns, or lack what the encoder needs: second moments, the target.
+        """
+        with all_or_nothing(self):
+            learn_from_moments(self, moments)
+        return self
+
     def transform(self, X: Any) -> Any:
         """Replace the group columns by the vectors of their levels.
 
@@ -469,6 +500,31 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         names = [self.layout_.names[column] for column in columns]
         fitted = vars(self).get("frame_library_")
         return tabulate(representation, names, library, found, preferred=fitted)
+
+    def to_sql(
+        self, dialect: str, *, source: str, table: str | None = None, batch: int = 500
+    ) -> SqlStatements:
+        """Write SQL that encodes the rows of a table in a database.
+
+        It stores the vectors of the levels that the encoder knows in one table for each group, and joins
+        them to the rows; see `Representation.to_sql`, whose parameters these are. The encoded columns are to
+        the last bit those of ``transform`` with ``unseen="prior"``. New levels are not estimated from their
+        rows (``unseen="estimate"``) and do not start from their parents; they are no error either.
+
+        Parameters
+        ----------
+        dialect : str
+        source : str
+        table : str, optional
+            With several groups, the name of each follows it.
+        batch : int, default=500
+
+        Raises
+        ------
+        NotExportableError
+            If the columns of a row depend on its own covariates, not only on its level.
+        """
+        return encoder_sql(self, dialect, source, table, batch)
 
     def plot(self, group: str | None = None) -> Any:
         """Draw the levels of a group in the plane, labelled; an Altair chart.
@@ -662,7 +718,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         names = [covariate.name(self.layout_.names) for covariate in united]
         sums = {}
         for group, more in moments.items():
-            parts = [self.moments_[group].expand(names), more.expand(names)]
+            earlier = replace(self.moments_[group], target=None)  # its classes may have become more
+            parts = [earlier.expand(names), more.expand(names)]
             order = min(part.order for part in parts)
             sums[group] = parts[0].of_order(order) + parts[1].of_order(order)
         return united, sums
@@ -736,9 +793,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 [column.name(layout, layout.names) for column in columns],
                 weight=moments[group].weight,
                 prior=found.prior,
+                group=[layout.names[position] for position in layout.groups[number]],
             )
         self._refuse_clashing_names()
-        self.moments_ = moments
+        self.moments_ = with_roles(moments, layout, covariates, self)
         for attribute in vars(self).get("details_", ()):
             self.__dict__.pop(attribute, None)  # of an earlier fit, perhaps of other groups
         self.details_ = list(dict.fromkeys(name for found in learnt.values() for name in found.details))

@@ -7,20 +7,44 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from sufrep import _charts
 from sufrep._frames import frame_from_columns
+from sufrep._sql import table_name, write_sql
+from sufrep.errors import NotExportableError
 from sufrep.representation import dense_values, level_label
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from sufrep._arrays import Floats
+    from sufrep._sql import SqlStatements
     from sufrep.encoders._certainty import VectorErrors
     from sufrep.representation import Representation
 
 # Levels and columns of a representation in the HTML of its encoder.
 _SHOWN = 5
+
+
+def encoder_sql(encoder: Any, dialect: str, source: str, table: str | None, batch: int) -> SqlStatements:
+    """SQL that encodes the rows of a table as a fitted encoder does."""
+    check_is_fitted(encoder)
+    parts = vars(encoder).get("encoders_", {"": encoder}).values()
+    names = encoder.get_feature_names_out().tolist()[len(encoder.layout_.kept) :]
+    known = [column for found in encoder.representations_.values() for column in found.columns]
+    if any(part._needs.own_covariates for part in parts) or sorted(names) != sorted(known):
+        raise NotExportableError(
+            f"The columns of {type(encoder).__name__} depend on the covariates of the row, not only on its "
+            "level, and so are no table of levels.",
+            "encode in Python, with transform, or use an encoder of levels only, such as MeansEncoder.",
+        )
+    tables = []
+    for group, found in encoder.representations_.items():
+        several = len(encoder.representations_) > 1
+        name = table if table is None or not several else f"{table}_{table_name([group])[7:]}"
+        tables.append(found.vector_table(name))
+    return write_sql(tables, dialect, source, names, batch)
 
 
 def tabulate(

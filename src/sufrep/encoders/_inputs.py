@@ -7,7 +7,6 @@ result for everything that follows.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -50,6 +49,7 @@ from sufrep.errors import (
     UnseenLevelsWarning,
     warn,
 )
+from sufrep.moments import MomentsTarget, label_order
 from sufrep.representation import as_levels, level_label
 from sufrep.solvers.regressions import fit_normal_scores
 
@@ -654,6 +654,21 @@ def collect_moments(
         return table.moments(factor, columns, names=names, weights=weights, order=1)
 
 
+def with_roles(
+    moments: Mapping[str, GroupMoments], layout: Layout, covariates: Sequence[Covariate], encoder: Any
+) -> dict[str, GroupMoments]:
+    """Moments that know the names of their group, and which covariates are the target of an encoder."""
+    own, target = [covariate for covariate in covariates if covariate.position is None], None
+    if own:
+        classes = tuple(covariate.level for covariate in own if covariate.level is not None)
+        target = MomentsTarget(vars(encoder).get("target_name_", "target"), encoder.target_type_, classes)
+    names = [tuple(layout.names[column] for column in columns) for columns in layout.groups]
+    return {
+        group: replace(found, group=columns, target=target)
+        for columns, (group, found) in zip(names, moments.items(), strict=True)
+    }
+
+
 def merge_covariates(
     old: Sequence[Covariate], new: Sequence[Covariate], names: Sequence[str]
 ) -> list[Covariate]:
@@ -670,12 +685,7 @@ def merge_covariates(
 
 def indicator_order(covariate: Covariate) -> tuple[int, bool, float, str]:
     """Sort key: levels that are numbers by size, then the others, null last."""
-    level = covariate.level or ""
-    try:
-        size = float(level)
-    except ValueError:
-        size = math.inf
-    return covariate.position or 0, covariate.null, math.inf if math.isnan(size) else size, level
+    return covariate.position or 0, covariate.null, *label_order(covariate.level or "")
 
 
 def find_levels(representation: Representation, factor: Factor, group: str, unseen: str) -> Codes:

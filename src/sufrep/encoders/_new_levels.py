@@ -107,7 +107,12 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
         vectors = np.empty((moments.n_levels, values.shape[1]))
         vectors[old], vectors[new] = dense_values(table.values), values
         learnt.representations_[group] = Representation.from_values(
-            moments.levels, vectors, table.columns, weight=moments.weight, prior=table.prior
+            moments.levels,
+            vectors,
+            table.columns,
+            weight=moments.weight,
+            prior=table.prior,
+            group=table.group,
         )
         learnt.moments_[group] = moments
         learnt.pooled_positions_[group] = extended = _extended_places(place, old, new)

@@ -2,8 +2,8 @@
 
 A file holds fitted steps (an encoder, often with a `ToNumbers` before it), what the reader found out about
 the table that they were fitted on, and a description for people. `sufrep._archive` is the container and its
-limits, `_packing` turns values into JSON and arrays, `_describing` writes the description, and here is what
-the values have to be. ``docs/file-format.md`` describes the format.
+limits, `sufrep._packing` turns values into JSON and arrays, `_describing` writes the description, and here is
+what the values have to be. ``docs/file-format.md`` describes the format.
 
 Files are untrusted input: whatever is in one, `load_steps` returns steps that work, or raises an
 `EncoderFileError`.
@@ -24,10 +24,11 @@ from sufrep._archive import archive_of, damaged, first_line, read_archive
 from sufrep._atomic import replace_file
 from sufrep._description import ENTRY, check_description
 from sufrep._files import TableReading
+from sufrep._packing import Unpacker, check_levels
 from sufrep.encoders._describing import describe_steps, input_names
 from sufrep.encoders._inputs import READING, Covariate, Layout, OutputColumn
 from sufrep.encoders._nesting import Links
-from sufrep.encoders._packing import RECORDS, Packer, Unpacker, check_levels
+from sufrep.encoders._packing import RECORDS, EncoderPacker
 from sufrep.encoders._to_numbers import KINDS, ToNumbers
 from sufrep.errors import EncoderFileError, NotSavableError, UnseenLevelError
 from sufrep.moments import GroupMoments
@@ -59,7 +60,7 @@ def save_steps(steps: Sequence[tuple[str, Any]], path: str | os.PathLike[str]) -
     fitted = [step for _, step in steps]
     for step in fitted:
         check_is_fitted(step)
-    packer = Packer()
+    packer = EncoderPacker()
     packed: dict[str, Any] = {
         "steps": [
             {"name": name, **packer.pack_estimator(step, leave_out=(READING,))} for name, step in steps
@@ -81,6 +82,12 @@ def save_steps(steps: Sequence[tuple[str, Any]], path: str | os.PathLike[str]) -
 def load_steps(path: str | os.PathLike[str], classes: Mapping[str, type]) -> list[tuple[str, Any]]:
     """Read the steps of a file and their names; their classes must be among ``classes``."""
     manifest, arrays = read_archive(path)
+    if "moments" in manifest:
+        raise EncoderFileError(
+            path,
+            "it holds moments, not an encoder.",
+            "GroupMoments.load(path) reads it, and fit_moments of an encoder learns from it.",
+        )
     versions = manifest.get("versions")
     if not isinstance(versions, dict) or not isinstance(manifest.get("steps"), list):
         raise damaged(path, "its manifest holds no steps")
@@ -113,7 +120,7 @@ def _unpack_steps(
         _check_number(next(count))
         return _restore(packed, unpacker, classes)
 
-    unpacker = Unpacker(arrays, versions, restore)
+    unpacker = Unpacker(arrays, versions, RECORDS, restore)
     steps = [(packed["name"], restore(packed)) for packed in manifest["steps"]]
     reading = unpacker.unpack(manifest["reading"])
     unpacker.finish()
@@ -145,7 +152,7 @@ def _check_number(n_estimators: int) -> None:
 
 
 def _restore(packed: Mapping[str, Any], unpacker: Unpacker, classes: Mapping[str, type]) -> Any:
-    """Reverse `Packer.pack_estimator`, and check that the estimator works."""
+    """Reverse `EncoderPacker.pack_estimator`, and check that the estimator works."""
     unpacker.check_known(packed["class"])
     cls = classes[packed["class"]]
     parameters, fitted = (
@@ -241,6 +248,8 @@ def _check_encoder(encoder: Any) -> None:
         if type(moments) is not GroupMoments or moments.n_levels != tables[name].n_levels:
             raise ValueError("moments of other levels")
         _check_moments(moments, len(encoder.covariates_))
+        if moments.target is not None:
+            moments.target.check()
     for name, errors in getattr(encoder, "standard_errors_", {}).items():
         n_distinct = int(encoder.pooled_positions_[name].max()) + 1
         if errors.dtype != np.float64 or errors.shape != (n_distinct, tables[name].values.shape[1]):

@@ -21,7 +21,7 @@ from sufrep._sklearn import HasMethods, Interval
 from sufrep._splits import spread_folds
 from sufrep._threads import one_thread
 from sufrep.encoders._base import SAMPLE_CONSTRAINTS, TARGET_CONSTRAINTS, GroupEncoder, Needs
-from sufrep.encoders._inputs import copy_input_names, find_levels
+from sufrep.encoders._inputs import copy_input_names, find_levels, with_roles
 from sufrep.encoders._judging import (
     CANDIDATES,
     COMPONENTS,
@@ -238,7 +238,7 @@ class SufficientEncoder(GroupEncoder):
             zip(self.chosen_, Parallel(n_jobs=self.n_jobs)(tasks), strict=True)
         )
         # What `drift` compares new rows with, also if the column is dropped.
-        _, self.moments_ = self._collect(inputs)
+        self.moments_ = with_roles(self._collect(inputs)[1], self.layout_, self.covariates_, self)
         groups = zip(self._group_names(inputs), inputs.factors, strict=True)
         self._join({group: _level_weights(inputs, factor) for group, factor in groups})
 
@@ -370,6 +370,11 @@ class SufficientEncoder(GroupEncoder):
     def _join(self, groups: Mapping[str, tuple[Levels, Floats]]) -> None:
         """Put the tables of all components next to each other, given the levels and their weights."""
         self.representations_, components = {}, self.encoders_
+        names = self.layout_.names
+        columns = {
+            ":".join(names[position] for position in positions): [names[position] for position in positions]
+            for positions in self.layout_.groups
+        }
         for group, (levels, weight) in groups.items():
             tables = {name: component.representations_[group] for name, component in components.items()}
             self.representations_[group] = Representation.from_values(
@@ -383,6 +388,7 @@ class SufficientEncoder(GroupEncoder):
                 _distinct_columns(tables),
                 weight=weight,
                 prior=np.concatenate([np.empty(0), *(table.prior for table in tables.values())]),
+                group=columns[group],
             )
         self.outputs_ = [*chain.from_iterable(component.outputs_ for component in components.values())]
         self._refuse_clashing_names()

@@ -1,6 +1,6 @@
-"""One file for each version of the format of encoder files, which every later version must load.
+"""Files of each version of the format, of an encoder and of moments, which every later version must load.
 
-``python tests/encoders/files/test_format.py`` writes ``format_1.sufrep`` again. That is allowed until the
+``python tests/encoders/files/test_format.py`` writes them again. That is allowed until the
 first release; after it, a change of the format gets a new version, a new file, and code that reads the old
 one.
 """
@@ -17,7 +17,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from sufrep import SufficientEncoder, ToNumbers, load, save
+from sufrep import GroupMoments, MeansEncoder, SufficientEncoder, ToNumbers, load, save
 from sufrep._description import read_description
 from sufrep._files import ColumnReading, TableReading
 from sufrep.encoders._judging import CANDIDATES, DROP, Judgement
@@ -65,8 +65,31 @@ def test_files_of_every_version_load_and_encode_as_they_did(version):
     np.testing.assert_allclose(steps.transform(new_rows()), expected["values"], rtol=1e-9, atol=1e-12)
 
 
+def moments_of() -> GroupMoments:
+    """Moments with levels of several types, a target, and nulls."""
+    rows = rows_of()[["shop", "size"]].assign(floor=np.arange(240) % 7)
+    rows.loc[::11, "size"] = np.nan
+    sold = np.where(np.arange(len(rows)) % 3, "yes", "no")
+    encoder = MeansEncoder([("shop", "floor")], covariates=["size"], use_target=True).fit(rows, sold)
+    return encoder.moments_["shop:floor"]
+
+
+@pytest.mark.parametrize("version", [1])
+def test_moments_of_every_version_load(version):
+    found, expected = GroupMoments.load(HERE / f"format_{version}.moments"), moments_of()
+    assert found.levels.tolist() == expected.levels.tolist()
+    assert (found.covariates, found.group, found.target) == (
+        expected.covariates,
+        expected.group,
+        expected.target,
+    )
+    for name in ("count", "weight", "observed", "mean", "squares", "complete_mean", "scatter"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
+
+
 def make() -> None:
-    """Write the file of the current version, and what it encodes rows as."""
+    """Write the files of the current version, and what the encoder encodes rows as."""
+    moments_of().save(HERE / "format_1.moments")
 
     def judged(_encoder: SufficientEncoder, inputs: Any, _components: Any) -> Judgement:
         n = inputs.table.n_rows
