@@ -61,8 +61,9 @@ class Lookup:
 class Table(Protocol):
     """Columns by position.
 
-    `kind`, `dtype`, `numbers`, `times` and `factorize` are for reading (:mod:`sufrep.encoders._inputs`). What
-    was read is handed back to the two verbs that encoders use, `moments` and `encode`.
+    `kind`, `dtype`, `is_categorical`, `numbers`, `times` and `factorize` are for reading
+    (:mod:`sufrep.encoders._inputs`). What was read is handed back to the two verbs that encoders use,
+    `moments` and `encode`.
     """
 
     @property
@@ -78,6 +79,9 @@ class Table(Protocol):
 
     def dtype(self, position: int) -> str:
         """Return the name of a column's type in its library."""
+
+    def is_categorical(self, position: int) -> bool:
+        """Return whether a text column has the type of categories, not of strings."""
 
     def numbers(self, position: int) -> Array:
         """Return a numeric column as a real, integer or boolean array (n,), NaN for null."""

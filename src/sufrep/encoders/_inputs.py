@@ -27,6 +27,7 @@ from sufrep._frames import (
     refuse_other_tables,
     with_missing_level,
 )
+from sufrep.encoders._warnings import warn_of_unseen
 from sufrep.errors import (
     ClashingNamesError,
     ColumnsMismatchError,
@@ -44,7 +45,6 @@ from sufrep.errors import (
     UnknownColumnError,
     UnnamedColumnsError,
     UnseenLevelError,
-    UnseenLevelsWarning,
     warn,
 )
 from sufrep.representation import as_levels, level_label
@@ -179,6 +179,12 @@ class Layout:
     shares: tuple[int, ...]
     kept: tuple[int, ...]
     parents: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def others(self) -> list[int]:
+        """Positions of the columns that are part of no group."""
+        used = {position for columns in self.groups for position in columns}
+        return [position for position in range(len(self.names)) if position not in used]
 
     def group_names(self, names: Sequence[str]) -> list[str]:
         """Names of the groups, crossed columns joined by a colon."""
@@ -719,26 +725,3 @@ def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple
         tuple(position_of(names, column, "group", expected) for column in columns) for columns in entries
     )
     return tuple(dict.fromkeys(found))
-
-
-def warn_of_unseen(group: str, new: list[Any], known: list[Any]) -> None:
-    """Warn if levels seem unseen only because they were read or spelt differently."""
-    new, known = ([level for level in levels if level is not None] for levels in (new, known))
-    if not (new and known):
-        return
-    types = [{type(level).__name__ for level in levels} for levels in (new, known)]
-    spelt = [{_spelling(level) for level in levels} for levels in (new, known)]
-    if types[0] & types[1] and not spelt[0] & spelt[1]:
-        return  # levels that are simply new, as in folds that are cut by group
-    here, there = (", ".join(sorted(found)) for found in types)
-    warn(
-        f"No row of column {group!r} holds a level that fit saw: all are new. The levels here are of "
-        f"type {here} ({level_label(new[0])!r}, …), those of fit of type {there} "
-        f"({level_label(known[0])!r}, …).\nHint: read the column in the same way on both sides.",
-        UnseenLevelsWarning,
-    )
-
-
-def _spelling(level: Any) -> str:
-    """A level without case, spaces, leading zeros and trailing ".0"."""
-    return level_label(level).strip().casefold().removesuffix(".0").lstrip("0")
