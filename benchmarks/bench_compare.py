@@ -17,28 +17,34 @@ import polars as pl
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from benchmarks.measure import Result, alternate, milliseconds
-from sufrep import compare, simulate
+from sufrep import Simulation, compare, simulate
 from sufrep._threads import one_thread
 
-ROWS, N_COVARIATES, N_LEVELS = 10_000, 20, 500
+ROWS, N_COVARIATES, N_LEVELS, N_CLASSES = 10_000, 20, 500, 12
 LARGE = 1_000_000
 STARTS = {
     "--help": (["--help"], 0.3),
     "--version": (["--version"], 0.3),
-    "a usage error": (["compare", "--grup", "zip"], 0.3),
+    "an unknown option": (["compare", "--grup", "zip"], 0.3),
+    "a missing argument": (["compare"], 0.3),
     "describe": (["describe"], 0.6),
 }
 
 
 def results(repeats: int) -> list[Result]:
-    return [cpu_result(max(repeats // 2, 1)), demo_result(), *memory_results(), *start_results(repeats)]
+    few = max(repeats // 2, 1)
+    return [
+        cpu_result(few),
+        classes_result(),
+        demo_result(),
+        *memory_results(),
+        *start_results(repeats),
+    ]
 
 
 def cpu_result(repeats: int) -> Result:
     """All default methods, in one process and one thread, so that CPU time is all that is spent."""
-    sample = simulate(
-        "latent_linear", n=ROWS, n_latent=5, p=N_COVARIATES, levels_per_latent=N_LEVELS // 5, seed=0
-    )
+    sample = _sample()
     X = pl.DataFrame(sample.columns())
     learner = HistGradientBoostingRegressor(early_stopping=False, random_state=0)
     with one_thread():
@@ -58,6 +64,36 @@ def cpu_result(repeats: int) -> Result:
         ratio,
         "at most 120 x",
         ratio <= 120,
+    )
+
+
+def _sample() -> Simulation:
+    return simulate(
+        "latent_linear", n=ROWS, n_latent=5, p=N_COVARIATES, levels_per_latent=N_LEVELS // 5, seed=0
+    )
+
+
+def classes_result() -> Result:
+    """The slowest of the default methods where trees are grown for every class."""
+    sample = _sample()
+    edges = np.quantile(sample.y, np.arange(1, N_CLASSES) / N_CLASSES)
+    X, y = pl.DataFrame(sample.columns()), np.char.add("class ", np.searchsorted(edges, sample.y).astype(str))
+
+    def run(*methods: str) -> object:
+        return compare(X, y, group="group", methods=methods, n_jobs=1)
+
+    calls = {"drop": lambda: run("drop"), "both": lambda: run("drop", "sufficient")}
+    with one_thread():
+        seconds = alternate(calls, 1, warm_up=False, cpu_time=True)
+    extra = seconds["both"] - seconds["drop"]
+    ratio = extra / seconds["drop"]
+    return Result(
+        f"sufficient in compare, {N_CLASSES} classes, {ROWS:,} rows, {N_LEVELS} levels, CPU time",
+        milliseconds(extra),
+        f"dropping the column {milliseconds(seconds['drop'])}",
+        ratio,
+        "at most 25 x",
+        ratio <= 25,
     )
 
 

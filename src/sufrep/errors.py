@@ -368,6 +368,18 @@ def _kind_in_words(X: object) -> str:
     return type(X).__name__ if library == "builtins" else f"{library} {type(X).__name__}"
 
 
+# What to do where an encoder is handed the group alone.
+WHOLE_FRAME = "pass the whole frame and name the group, as in group='zipcode'"
+
+
+def groups_alone(n_features: int, groups: Sequence[str]) -> str:
+    """What is found where no covariate is, for an error or a warning."""
+    return (
+        f"Found X with {n_features} feature(s), none of which is a numeric covariate other than the "
+        f"group column(s) {', '.join(map(repr, groups))}"
+    )
+
+
 class NoCovariateError(SufrepError, ValueError):
     """The table has no numeric column to represent the levels by.
 
@@ -382,15 +394,14 @@ class NoCovariateError(SufrepError, ValueError):
     """
 
     def __init__(self, n_features: int, groups: Sequence[str], others: Sequence[str]) -> None:
-        add = "pass the whole frame and name the group, as in group='zipcode'"
+        add = WHOLE_FRAME
         if others:
             add = (
                 "add numeric columns, turn text and dates into numbers (ToNumbers before the encoder, or "
                 "categorical_covariates='share')"
             )
         super().__init__(
-            f"Found X with {n_features} feature(s), none of which is a numeric covariate other than the "
-            f"group column(s) {', '.join(map(repr, groups))}; at least one is needed, because levels are "
+            f"{groups_alone(n_features, groups)}; at least one is needed, because levels are "
             "represented by their covariates.\n"
             f"Hint: {add}, or choose an encoder that needs none (ContrastEncoder, PermutationEncoder, "
             "FisherEncoder)."
@@ -859,6 +870,14 @@ def import_package(package: str, purpose: str, extra: str) -> Any:
 
 class NoGroupWarning(UserWarning):
     """A frame has no text column and no group was named, so nothing is encoded."""
+
+
+class NoCovariateWarning(UserWarning):
+    """An encoder that could use covariates is handed the group alone, as inside a ColumnTransformer."""
+
+
+class TextColumnWarning(UserWarning):
+    """Text that is no group and no covariate passes through an encoder; most learners refuse it."""
 
 
 class IdColumnWarning(UserWarning):

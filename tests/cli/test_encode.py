@@ -122,6 +122,15 @@ def test_text_that_describes_no_levels_is_noted(sufrep, table, tmp_path):
         assert "do not describe" not in sufrep(f"{command} --force").err
 
 
+@pytest.mark.parametrize("columns", [["zipcode", "price"], ["zipcode", "price", "note", "sqft"]])
+def test_the_command_does_not_warn_of_what_python_users_may_have_overlooked(sufrep, tmp_path, columns):
+    houses().select(columns).write_csv(tmp_path / "houses.csv")
+    options = f"--group zipcode --target price --method random_intercept --out {tmp_path}/out.csv"
+    result = sufrep(f"encode {tmp_path}/houses.csv {options}")
+    assert result.code == 0
+    assert "warning" not in result.err
+
+
 def test_the_sufficient_encoder_is_the_default_and_reports_its_choice(sufrep, table, tmp_path):
     options = '--group zipcode --target price --drop id --param families=[\\"prediction\\"]'
     result = sufrep(f"encode {table} {options} --save {tmp_path}/zip.sufrep")

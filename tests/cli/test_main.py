@@ -50,11 +50,11 @@ def not_loaded(monkeypatch):
 
 @pytest.mark.usefixtures("not_loaded")
 @pytest.mark.parametrize("package", ["typer", "rich"])
-def test_without_its_packages_the_command_says_what_to_install(sufrep, monkeypatch, package):
+def test_without_its_packages_the_command_says_what_to_install(sufrep, monkeypatch, package, tmp_path):
     for module in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
-    result = sufrep("paper tables")
+    result = sufrep(f"paper simulations --store {tmp_path}")
     assert (result.code, result.out) == (1, "")
     assert result.err == (
         f"The command line needs the package '{package}', which is not installed.\n"
@@ -231,7 +231,13 @@ HELP = [
     "paper simulations --help",
 ]
 WRONG_USAGE = [
-    "encode --no-such-option",
+    "compare",
+    "compare rows.csv",
+    "encode",
+    "apply",
+    "drift",
+    "effect",
+    "describe",
     "encode rows.csv --group g --method means --no-target",
     "encode rows.csv --group g --method means --out out.csv",
     "compare rows.csv --group g --target g",
@@ -262,18 +268,36 @@ WRONG_USAGE = [
 ]
 
 
-def test_help_and_usage_errors_load_only_the_command_line():
-    # In one process, because each start takes half a second.
-    command = [sys.executable, "-c", LOADED, *HELP, *WRONG_USAGE]
+# They are found before any value is converted.
+UNKNOWN_NAMES = ["nope", "compare rows.csv --nope", "encode --no-such-option", "demo --nope", "paper nope"]
+
+
+def loaded_by(commands: list[str], code: int) -> dict[str, set[str]]:
+    """The packages that are loaded after each command, which ends with this code.
+
+    In one process, because each start takes long; what one command loads is loaded for those after it.
+    """
+    command = [sys.executable, "-c", LOADED, *commands]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
-    assert [(typed, code) for typed, code, _ in found] == [
-        *((typed, 0) for typed in HELP),
-        *((typed, 2) for typed in WRONG_USAGE),
-    ]
-    for typed, _, loaded in found:
-        assert {"sufrep", "typer"} <= set(loaded)
-        assert not HEAVY.intersection(loaded), typed
+    assert [(typed, ended) for typed, ended, _ in found] == [(typed, code) for typed in commands]
+    return {typed: set(loaded) for typed, _, loaded in found}
+
+
+def test_help_and_usage_errors_load_only_the_command_line():
+    for typed, loaded in (loaded_by(HELP, 0) | loaded_by(WRONG_USAGE, 2)).items():
+        assert {"sufrep", "typer"} <= loaded
+        assert not HEAVY & loaded, typed
+
+
+def test_wrong_usage_is_reported_without_rich():
+    for typed, loaded in loaded_by([*UNKNOWN_NAMES, *WRONG_USAGE], 2).items():
+        assert "rich" not in loaded, typed
+
+
+def test_help_and_most_wrong_usage_load_no_pydantic():
+    for typed, loaded in (loaded_by(["--version", *HELP], 0) | loaded_by(UNKNOWN_NAMES, 2)).items():
+        assert "pydantic" not in loaded, typed
 
 
 def test_describe_loads_only_the_command_line_and_numpy(tmp_path):
@@ -303,6 +327,29 @@ def test_help_lists_the_commands(sufrep, command, code):
     assert "Usage: " in result.out + result.err
 
 
+def test_wrong_usage_is_plain_text_with_code_2(sufrep):
+    result = sufrep("--debug compare")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines() == [
+        "Usage: sufrep compare [OPTIONS] {TABLE}",
+        "Try 'sufrep compare --help' for help.",
+        "",
+        "Error: Missing argument 'TABLE'.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"), [("sufrep com", "compare"), ("sufrep compare --tar", "--target")]
+)
+def test_shells_can_complete(sufrep, monkeypatch, words, completed):
+    monkeypatch.setenv("_SUFREP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    assert sufrep("").out.split() == [completed]
+    monkeypatch.delenv("_SUFREP_COMPLETE")
+    assert "--install-completion" in sufrep("--help").out
+
+
 @pytest.mark.parametrize("command", ["papers", "paper table", "--stor"])
 def test_an_unknown_command_is_wrong_usage(sufrep, command):
     result = sufrep(command)
@@ -311,16 +358,16 @@ def test_an_unknown_command_is_wrong_usage(sufrep, command):
 
 
 @pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])
-def test_messages_have_colours_unless_no_color_is_set(sufrep, monkeypatch, no_color, coloured):
+def test_help_has_colours_unless_no_color_is_set(sufrep, monkeypatch, no_color, coloured):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     if no_color is None:
         monkeypatch.delenv("NO_COLOR", raising=False)
     else:
         monkeypatch.setenv("NO_COLOR", no_color)
-    result = sufrep("paper simulations --seeds -1")
-    assert result.code == 2
-    assert bool(COLOUR.search(result.err)) is coloured
+    result = sufrep("paper simulations --help")
+    assert result.code == 0
+    assert bool(COLOUR.search(result.out)) is coloured
 
 
 def test_piped_output_has_no_colours(sufrep, monkeypatch):

@@ -29,8 +29,8 @@ def clock(monkeypatch) -> list[float]:
 def shown(monkeypatch: pytest.MonkeyPatch, **console: Any) -> Iterator[tuple[Any, io.StringIO]]:
     """A job, and what it shows; `console` sets the kind of terminal."""
     screen = io.StringIO()
-    made = partial(Console, file=screen, width=150, **console)
-    monkeypatch.setattr(_progress, "Console", lambda stderr: made(stderr=stderr))
+    made = partial(Console, stderr=True, file=screen, width=150, **console)
+    monkeypatch.setattr(_progress, "_error_console", made)
     with progress("paper simulations") as bar:
         yield bar, screen
 
@@ -90,8 +90,8 @@ def test_the_end_of_a_job_without_steps_is_reported_if_it_took_long(capsys, cloc
 
 def test_a_terminal_shows_a_job_without_steps(monkeypatch):
     screen = io.StringIO()
-    made = partial(Console, file=screen, force_terminal=True, width=80)
-    monkeypatch.setattr(_progress, "Console", lambda stderr: made(stderr=stderr))
+    made = partial(Console, stderr=True, file=screen, force_terminal=True, width=80)
+    monkeypatch.setattr(_progress, "_error_console", made)
     with waiting("drawing the report"):
         pass
     assert "drawing the report" in screen.getvalue()

@@ -38,7 +38,7 @@ from sufrep._grid import Failure, attempt, check_n_jobs
 from sufrep._models import make_models
 from sufrep._names import COMPARED_METHODS, MAX_SEED, ONE_HOT
 from sufrep._report import write_page
-from sufrep.errors import ComparisonError, InvalidParameterError, check_name
+from sufrep.errors import ComparisonError, InvalidParameterError, NoCovariateWarning, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -271,6 +271,9 @@ class Comparison:
         if (method, model) not in self._fitted:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
+                warnings.simplefilter(
+                    "ignore", NoCovariateWarning
+                )  # all columns of the user's table are there
                 data = self.all_data
                 self._fitted[method, model] = self.pipeline(method, model).fit(data.X, data.y)
         return self._fitted[method, model]

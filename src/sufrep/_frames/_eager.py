@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Columns, Floats, Levels, Mask
 
-_TEXT = (nw.String, nw.Categorical, nw.Enum)
+_CATEGORIES = (nw.Categorical, nw.Enum)
+_TEXT = (nw.String, *_CATEGORIES)
 _NUMBERS = (bool, int, float, Decimal, np.number, np.bool_)
 # Rows that one thread writes at a time.
 _CHUNK = 1 << 15
@@ -218,6 +219,10 @@ class FrameTable(EagerTable):
         """Return the name of a column's type."""
         return str(self.dtypes[position])
 
+    def is_categorical(self, position: int) -> bool:
+        """Return whether a column has the type of categories."""
+        return self.dtypes[position] in _CATEGORIES
+
     def numbers(self, position: int) -> Array:
         """Return a numeric column as an array, NaN for null; a view where the library allows it."""
         series = self._series(position)
@@ -314,6 +319,10 @@ class ArrayTable(EagerTable):
     def dtype(self, _position: int) -> str:
         """Return the name of the array's type."""
         return str(self.array.dtype)
+
+    def is_categorical(self, _position: int) -> bool:
+        """Return False: an array has no type for categories."""
+        return False
 
     def numbers(self, position: int) -> Array:
         """Return a column as numbers."""

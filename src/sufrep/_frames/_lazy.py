@@ -141,6 +141,10 @@ class LazyTable:
         """Return the name of a column's type."""
         return str(self.dtypes[position])
 
+    def is_categorical(self, position: int) -> bool:
+        """Return whether a text column has the type of categories, not of strings."""
+        return self.dtypes[position] in (nw.Categorical, nw.Enum)
+
     def numbers(self, position: int) -> nw.Expr:
         """Return a numeric column as an expression."""
         if self.kind(position) != "numeric":

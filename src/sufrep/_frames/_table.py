@@ -61,7 +61,7 @@ class Lookup:
 class Table(Protocol):
     """Columns by position.
 
-    `kind`, `dtype`, `numbers`, `levels`, `indicators` and so on are for reading
+    `kind`, `dtype`, `is_categorical`, `numbers`, `levels`, `indicators` and so on are for reading
     (:mod:`sufrep.encoders._inputs`). What was read is handed back to the two verbs that encoders use,
     `moments` and `encode`. Tables in memory read arrays and `Factor`; lazy ones read expressions and
     `LazyFactor`.
@@ -84,6 +84,9 @@ class Table(Protocol):
 
     def dtype(self, position: int) -> str:
         """Return the name of a column's type in its library."""
+
+    def is_categorical(self, position: int) -> bool:
+        """Return whether a text column has the type of categories, not of strings."""
 
     def numbers(self, position: int) -> Any:
         """Return a numeric column as an array (n,), NaN for null, or as an expression."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import traceback
 from contextlib import suppress
 from functools import cache
+from io import StringIO
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,24 +34,39 @@ def main() -> None:
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        _command()()
-    except SystemExit as error:
-        # Inside a command typer turns Ctrl-C into this code, without a message.
-        if error.code == EXIT_STOPPED:
-            _end("sufrep: stopped", EXIT_STOPPED)
+        # Inside a command typer turns Ctrl-C into the code 130, without a message.
+        code = _command(_completes())(standalone_mode=False) or 0
+    except SystemExit:  # nobody reads the output any more, or the shell asked for completions
         raise
     except KeyboardInterrupt:
-        _end("sufrep: stopped", EXIT_STOPPED)
+        code = EXIT_STOPPED
     except BaseException as error:  # a panic of polars is not an Exception
+        # The base class of errors of usage has no public name in typer.
+        if hasattr(error, "format_message"):
+            _end(_usage(error), getattr(error, "exit_code", EXIT_FAILED))
         # Global options come before the command; errors may also occur before they are parsed.
         if "--debug" in takewhile(lambda given: given.startswith("-"), sys.argv[1:]):
             print(shown(traceback.format_exc()), file=sys.stderr, end="")
         _end(_explanation(error), EXIT_FAILED)
+    if code == EXIT_STOPPED:
+        _end("sufrep: stopped", EXIT_STOPPED)
+    sys.exit(code)
 
 
 def _end(text: str, code: int) -> NoReturn:
-    print(shown(text), file=sys.stderr)
+    if text:
+        print(shown(text), file=sys.stderr)
     sys.exit(code)
+
+
+def _usage(error: Any) -> str:
+    """The message about wrong usage, in plain text: loading rich for a frame would take most of the time.
+
+    It is empty if help was printed instead.
+    """
+    text = StringIO()
+    error.show(text)
+    return text.getvalue().strip()
 
 
 def _explanation(error: BaseException) -> str:
@@ -79,15 +96,25 @@ def _explanation(error: BaseException) -> str:
     )
 
 
+def _completes() -> bool:
+    """Whether completion by the shell may be asked for: by the shell, or by an option in place of a command.
+
+    With typer's options for it, every call would load pydantic, which takes longer than all the rest of a
+    usage error (test_help_and_most_wrong_usage_load_no_pydantic).
+    """
+    asked = any(name.endswith("_COMPLETE") for name in os.environ)
+    return asked or not sys.argv[1:] or sys.argv[1].startswith("-")
+
+
 @cache
-def _command() -> Any:
+def _command(completes: bool) -> Any:
     from typer.main import get_command
 
-    return get_command(make_app())
+    return get_command(make_app(completes))
 
 
-def make_app() -> typer.Typer:
-    """The tree of commands."""
+def make_app(completes: bool = True) -> typer.Typer:
+    """The tree of commands, with or without the options for completion by the shell."""
     import typer
 
     from sufrep.cli import _compare, _describe, _drift, _effect, _encode, _moments, _paper
@@ -96,6 +123,7 @@ def make_app() -> typer.Typer:
     app = typer.Typer(
         name="sufrep",
         no_args_is_help=True,
+        add_completion=completes,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         cls=Commands,

@@ -380,31 +380,6 @@ def global_options(
     # `main` looks for the option itself, because errors may occur before it is parsed.
 
 
-class Commands(TyperGroup):
-    """The tree of commands, whose messages about wrong usage cannot control a terminal either."""
-
-    def make_context(self, *args: Any, **extra: Any) -> Any:
-        """Parse the arguments of the group."""
-        with _shown_errors():
-            return super().make_context(*args, **extra)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Parse the arguments of a command, and run it."""
-        with _shown_errors():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _shown_errors() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        # The base class of errors of usage has no public name in typer.
-        if hasattr(error, "format_message"):
-            error.message = shown(str(error.message))  # type: ignore[attr-defined]
-        raise
-
-
 # Parameters of Python as options
 
 
@@ -471,7 +446,26 @@ _PARAMETER = re.compile(
 _ITEM = re.compile(r"'([^']*)'")
 
 
-# Options with several values
+# Groups of commands, and commands whose options take several values
+
+
+class Commands(TyperGroup):
+    """A group of commands."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option ``--help``."""
+        return _with_default(super().get_help_option(ctx))
+
+
+def _with_default(help_option: Any) -> Any:
+    """The option ``--help``, which is False unless it is given.
+
+    Typer would convert None by pydantic, and loading that takes longer than all the rest of a usage error
+    (test_help_and_most_wrong_usage_load_no_pydantic).
+    """
+    if help_option is not None:
+        help_option.default = False
+    return help_option
 
 
 class Command(TyperCommand):
@@ -481,6 +475,10 @@ class Command(TyperCommand):
     arguments come before such options, or after options of one value; ``--`` ends a list of values too.
     The name of an option is not a value: click would let ``--save --force`` write a file called ``--force``.
     """
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option ``--help``."""
+        return _with_default(super().get_help_option(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with the name of the option repeated before each of its values."""

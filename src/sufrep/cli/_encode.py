@@ -31,7 +31,7 @@ from sufrep.cli._arguments import (
 )
 from sufrep.cli._progress import progress
 from sufrep.cli._saved import BATCH, FITTED_SPELLING, BatchEncoder, EncoderArgument, SavedSteps
-from sufrep.errors import UninformativeGroupWarning, listed
+from sufrep.errors import NoCovariateWarning, TextColumnWarning, UninformativeGroupWarning, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -305,6 +305,9 @@ def encode_rows(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, w
     y = None if roles.target is None else rows[roles.target]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UninformativeGroupWarning)  # the summary says it
+        # Text stays in the table as it is; of the covariates there are as many as the table has.
+        warnings.simplefilter("ignore", TextColumnWarning)
+        warnings.simplefilter("ignore", NoCovariateWarning)
         encoded = encoder.set_output(transform="polars").fit_transform(X, y)
     return with_new_columns(rows, encoded[:, len(encoder.layout_.kept) :], where)
 

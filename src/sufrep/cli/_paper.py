@@ -26,6 +26,7 @@ from sufrep._paper.names import (
 )
 from sufrep.cli._arguments import (
     Command,
+    Commands,
     ForceOption,
     JobsOption,
     Output,
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from sufrep._paper.plan import Plan
 
 app = typer.Typer(
-    help="Run the experiments of the paper, draw its figures and print its tables.", no_args_is_help=True
+    help="Run the experiments of the paper, draw its figures and print its tables.",
+    no_args_is_help=True,
+    cls=Commands,
 )
 
 

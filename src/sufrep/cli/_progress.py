@@ -9,22 +9,15 @@ from contextlib import ExitStack, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.live import Live
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
-
 from sufrep._progress import LOG_PERIOD, Lines, print_end, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rich.console import Console
+    from rich.live import Live
+    from rich.progress import Progress
+    from rich.table import Table
 
     from sufrep._compare._running import Standing
     from sufrep._progress import Report
@@ -36,10 +29,19 @@ _SHOWN = 12
 @contextmanager
 def progress(what: str) -> Iterator[Report]:
     """Show the progress of a job on the error stream, so that results can be piped."""
-    console = Console(stderr=True)
+    console = _error_console()
     if not console.is_terminal:
         yield Lines(what, LOG_PERIOD)
         return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn(what),
         BarColumn(),
@@ -57,7 +59,7 @@ def progress(what: str) -> Iterator[Report]:
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Show what a job without steps does; without a terminal, report its end if it took long."""
-    console = Console(stderr=True)
+    console = _error_console()
     if console.is_terminal:
         with console.status(what):
             yield
@@ -70,10 +72,12 @@ def waiting(what: str) -> Iterator[None]:
 @contextmanager
 def running_ranking() -> Iterator[RunningRanking]:
     """Show the ranking so far of a comparison, and let the first Ctrl-C end it with what is done."""
-    console = Console(stderr=True)
+    console = _error_console()
     with ExitStack() as stack:
         live = None
         if console.is_terminal:
+            from rich.live import Live
+
             live = stack.enter_context(Live(console=console, transient=True, auto_refresh=False))
         watcher = RunningRanking(console, live)
         if threading.current_thread() is threading.main_thread():
@@ -126,6 +130,8 @@ class RunningRanking:
 
     @staticmethod
     def _table(standing: Standing) -> Table:
+        from rich.table import Table
+
         left = time_in_words(standing.seconds_left) if standing.n_done else "…"
         title = f"{standing.n_done} of {standing.n_all} fits, about {left} left  {standing.method}"
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
@@ -147,6 +153,13 @@ def number_in_table(value: float) -> str:
     ('121,392', '0.12346')
     """
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.5g}"
+
+
+def _error_console() -> Console:
+    """The error stream; rich is loaded here, because wrong usage is reported without it."""
+    from rich.console import Console
+
+    return Console(stderr=True)
 
 
 class _Bar:

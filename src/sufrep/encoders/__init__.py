@@ -19,7 +19,9 @@ from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.encoders._to_numbers import ToNumbers
 from sufrep.errors import (
     IntegerClassesWarning,
+    NoCovariateWarning,
     NoGroupWarning,
+    TextColumnWarning,
     UninformativeGroupWarning,
     UnseenLevelsWarning,
 )
@@ -40,12 +42,14 @@ __all__ = [
     "MNLEncoder",
     "MeansEncoder",
     "MixedModelEncoder",
+    "NoCovariateWarning",
     "NoGroupWarning",
     "PermutationEncoder",
     "RandomInterceptEncoder",
     "SparseLowRankEncoder",
     "SufficiencyCheck",
     "SufficientEncoder",
+    "TextColumnWarning",
     "ToNumbers",
     "UninformativeGroupWarning",
     "UnseenLevelsWarning",

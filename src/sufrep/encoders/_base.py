@@ -70,6 +70,7 @@ from sufrep.encoders._target import (
     warn_of_integers,
 )
 from sufrep.encoders._times import ORDERED, read_order, training_folds
+from sufrep.encoders._warnings import warn_of_groups_alone, warn_of_text
 from sufrep.errors import (
     ChangedParametersError,
     NoCovariateError,
@@ -313,9 +314,21 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Warns
+        -----
+        NoCovariateWarning
+            If the encoder could use covariates, ``covariates`` is None and X holds the groups alone, as
+            inside a ColumnTransformer that hands over one column.
+        TextColumnWarning
+            If text that is no group, covariate or parent passes through: most learners of scikit-learn take
+            numbers only. Categories of pandas and polars count as text where the output is an array; in a
+            frame (``set_output``) they stay categories, which some learners accept.
         """
         with all_or_nothing(self):
-            self._learn(self._read(X, y, sample_weight))
+            inputs = self._read(X, y, sample_weight)
+            self._learn(inputs)
+            self._warn_of_columns(inputs.table, inputs.layout)
         return self
 
     @available_if(_needs_no_rows)
@@ -334,6 +347,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             inputs = self._read(X, y, sample_weight, reset=first, is_chunk=True)
             if first:
                 self._learn(inputs)
+                self._warn_of_columns(inputs.table, inputs.layout)
             else:
                 earlier = getattr(self, "parents_", {})
                 self._represent_groups(inputs, *self._add_to_earlier(*self._collect(inputs)), earlier)
@@ -410,6 +424,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         with all_or_nothing(self):
             inputs = self._read(X, y, sample_weight, fold=fold)
             self._learn(inputs)
+            self._warn_of_columns(inputs.table, inputs.layout)
             lookups = self._lookups(inputs, training=True)
         return self._encode(inputs, lookups)
 
@@ -679,6 +694,30 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             parent=parent,
         )
 
+    def _warn_of_columns(self, table: Table, layout: Layout) -> None:
+        """Warn if the groups are alone, or if text passes through.
+
+        Only what users fit themselves warns: no component, fold or method of a comparison. A lazy frame goes to
+        another table, not to a learner.
+        """
+        if isinstance(table, LazyTable):
+            return
+        kind, groups = type(self).__name__, layout.group_names(layout.names)
+        if groups and not layout.others and self.covariates is None and self._needs.covariates == "optional":
+            warn_of_groups_alone(kind, len(layout.names), groups)
+        in_frame = get_output_config("transform", self)["dense"] != "default"
+        with_role = {*layout.shares, *sum(layout.parents, ())}
+        text = [
+            layout.names[position]
+            for position in layout.kept
+            if position not in with_role
+            and table.kind(position) == "text"
+            and not (in_frame and table.is_categorical(position))
+        ]
+        if text:
+            columns = dict.fromkeys(layout.names[position] for group in layout.groups for position in group)
+            warn_of_text(kind, text, list(columns))
+
     def _learn(self, inputs: Inputs) -> None:
         """Set the fitted attributes from what was read."""
         self._represent_groups(inputs, *self._collect(inputs))
@@ -687,8 +726,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         """Return the covariates that describe the levels, and the moments of every group."""
         layout = inputs.layout
         if self._needs.covariates == "required" and layout.groups and not inputs.covariates:
-            used = {position for columns in layout.groups for position in columns}
-            others = [name for position, name in enumerate(layout.names) if position not in used]
+            others = [layout.names[position] for position in layout.others]
             raise NoCovariateError(len(layout.names), layout.group_names(layout.names), others)
         covariates, columns = moment_columns(inputs, self._needs)
         names = [covariate.name(layout.names) for covariate in covariates]

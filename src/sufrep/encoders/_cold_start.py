@@ -158,6 +158,7 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
         inputs = self.encoder_._read_training(table, y, sample_weight)
         copy_input_names(self.encoder_, self)
         self.encoder_._learn(inputs)
+        self.encoder_._warn_of_columns(inputs.table, inputs.layout)
         encoded = self.encoder_._encode(inputs, self.encoder_._lookups(inputs, training=True))
         y, weights = column_or_1d(y, warn=True), inputs.weights
         self.estimator_ = self._fitted(encoded, y, weights)

@@ -21,9 +21,8 @@ from sufrep.encoders._inputs import (
     read_factor,
     read_known_columns,
     read_table,
-    spellings_of,
-    warn_of_unseen,
 )
+from sufrep.encoders._warnings import spellings_of, warn_of_unseen
 from sufrep.errors import InvalidParameterError, NoMomentsError, UnknownGroupError
 from sufrep.representation import level_label, level_positions
 from sufrep.solvers.drift import level_drift, sums_of_squares

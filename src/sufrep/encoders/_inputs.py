@@ -28,6 +28,7 @@ from sufrep._frames import (
     refuse_other_tables,
     with_missing_level,
 )
+from sufrep.encoders._warnings import spellings_of, warn_of_unseen
 from sufrep.errors import (
     ClashingNamesError,
     ColumnsMismatchError,
@@ -46,7 +47,6 @@ from sufrep.errors import (
     UnknownColumnError,
     UnnamedColumnsError,
     UnseenLevelError,
-    UnseenLevelsWarning,
     warn,
 )
 from sufrep.moments import MomentsTarget, label_order
@@ -189,6 +189,12 @@ class Layout:
     shares: tuple[int, ...]
     kept: tuple[int, ...]
     parents: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def others(self) -> list[int]:
+        """Positions of the columns that are part of no group."""
+        used = {position for columns in self.groups for position in columns}
+        return [position for position in range(len(self.names)) if position not in used]
 
     def group_names(self, names: Sequence[str]) -> list[str]:
         """Names of the groups, crossed columns joined by a colon."""
@@ -826,40 +832,3 @@ def _named_groups(names: Sequence[str], group: Group | Sequence[Group]) -> tuple
         tuple(position_of(names, column, "group", expected) for column in columns) for columns in entries
     )
     return tuple(dict.fromkeys(found))
-
-
-@dataclass(frozen=True, slots=True)
-class Spellings:
-    """How levels are written: the types of those that are not null, their spellings, and the first one."""
-
-    types: frozenset[str]
-    spelt: frozenset[str]
-    first: str
-
-
-def spellings_of(levels: Sequence[Any]) -> Spellings:
-    """Find out how levels are written."""
-    known = [level for level in levels if level is not None]
-    types = frozenset(type(level).__name__ for level in known)
-    return Spellings(types, frozenset(map(_spelling, known)), level_label(known[0]) if known else "")
-
-
-def warn_of_unseen(group: str, new: list[Any], known: Spellings) -> None:
-    """Warn if levels seem unseen only because they were read or spelt differently."""
-    found = spellings_of(new)
-    if not (found.types and known.types):
-        return
-    if found.types & known.types and not found.spelt & known.spelt:
-        return  # levels that are simply new, as in folds that are cut by group
-    here, there = (", ".join(sorted(names)) for names in (found.types, known.types))
-    warn(
-        f"No row of column {group!r} holds a level that fit saw: all are new. The levels here are of "
-        f"type {here} ({found.first!r}, …), those of fit of type {there} "
-        f"({known.first!r}, …).\nHint: read the column in the same way on both sides.",
-        UnseenLevelsWarning,
-    )
-
-
-def _spelling(level: Any) -> str:
-    """A level without case, spaces, leading zeros and trailing ".0"."""
-    return level_label(level).strip().casefold().removesuffix(".0").lstrip("0")

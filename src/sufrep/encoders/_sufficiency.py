@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +19,7 @@ from sufrep._threads import one_thread
 from sufrep.encoders._classical import ContrastEncoder
 from sufrep.encoders._inputs import read_factor, read_table_and_target
 from sufrep.encoders._target import read_target, split_rows
-from sufrep.errors import InvalidParameterError, UnknownGroupError
+from sufrep.errors import InvalidParameterError, NoCovariateWarning, UnknownGroupError
 from sufrep.moments import GroupMoments
 from sufrep.representation import dense_values
 from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
@@ -157,8 +158,10 @@ def sufficiency_check(
     visible = np.column_stack([np.empty((table.n_rows, 0)), *features])
     task = _Task(visible, wanted, target.kind != "continuous", factor, estimator, random_state)
     alone, added = np.zeros(table.n_rows), np.zeros(table.n_rows)
+    encoder._warn_of_columns(table, layout)
     # With few rows, threads of a learner cost more than they save.
-    with one_thread() if table.n_rows < _FEW_ROWS else nullcontext():
+    with one_thread() if table.n_rows < _FEW_ROWS else nullcontext(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoCovariateWarning)  # once is enough
         for train, test in split_rows(cv, table.n_rows, values, random_state):
             fresh = clone(encoder)
             own = y if isinstance(y, str) else take_rows(np.asarray(y), train)
