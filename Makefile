@@ -6,20 +6,19 @@ READY := $(VENV)/.ready
 # Threads that wait for each other would take many times as long. Compiled files are kept, or every program that a test starts
 # would compile the package again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -rs
-# Doctests, and tests of whole fits, of solvers, of pages and of programs, which spend their time in other people's code or in
-# loops. Measuring coverage nearly doubles that time, and the other tests reach almost all of the same lines.
-WHOLE_FITS := src tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py \
-	$(addprefix tests/cli/test_,compare.py main.py) \
-	$(addprefix tests/compare/test_,comparison.py snippet.py) \
-	$(addprefix tests/frames/test_,array.py factorize.py) \
-	$(addprefix tests/charts/test_,$(addsuffix .py,drift effects label_placement points rankings)) \
-	$(addprefix tests/paper/test_,$(addsuffix .py,effect_summary effects figures methods models protocols run summary)) \
-	tests/test_archive.py tests/test_atomic.py \
-	$(addprefix tests/solvers/test_,$(addsuffix .py,closed_forms effects experts level_kernels local_effects low_rank \
-	mixed_model mixture multinomial nesting sparse_pca standard_errors)) \
-	$(addprefix tests/encoders/test_,$(addsuffix .py,composition conformance cross_fitting \
-	every_frame_library judging latent_regressor latent_state lemmas level_models low_rank means new_levels \
-	persistence registry sufficiency sufficient))
+# Tests of whole fits, of solvers, of pages and of programs, which spend their time in other people's code or in loops.
+# Measuring coverage nearly doubles that time, and the other tests and the doctests reach almost all of the same lines.
+WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py tests/datasets/test_houses.py \
+	tests/cli/test_compare.py tests/effect/test_page.py tests/frames/test_factorize.py \
+	$(addprefix tests/test_,$(addsuffix .py,accumulate archive readme statistics)) \
+	$(addprefix tests/charts/test_,$(addsuffix .py,drift effects points rankings)) \
+	$(addprefix tests/compare/test_,$(addsuffix .py,comparison run snippet)) \
+	$(addprefix tests/paper/test_,$(addsuffix .py,effect_summary effects figures methods models protocols store)) \
+	$(addprefix tests/solvers/test_,$(addsuffix .py,closed_forms drift effects level_kernels low_rank mixed_model \
+	mixture multinomial nesting shrinkage sparse_pca standard_errors)) \
+	$(addprefix tests/encoders/test_,$(addsuffix .py,base classical composition conformance cross_fitting \
+	every_frame_library judging latent_regressor latent_state lemmas level_models low_rank means new_levels packing \
+	registry sufficiency sufficient times))
 # They run next to the others: two processes without workers take less time in all than workers that report every test.
 WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 
@@ -48,7 +47,7 @@ layers: $(READY) ## Check that each layer imports only what stands below it
 unit: $(READY) ## Run tests and doctests, branch coverage at least 95 %
 	@mkdir -p $(dir $(WHOLE_FITS_LOG))
 	@$(PYTEST) $(WHOLE_FITS) > $(WHOLE_FITS_LOG) 2>&1 & whole_fits=$$!; \
-	$(PYTEST) tests $(addprefix --ignore=,$(filter tests/%,$(WHOLE_FITS))) --cov --cov-report=term; others=$$?; \
+	$(PYTEST) src tests $(addprefix --ignore=,$(WHOLE_FITS)) --cov --cov-report=term; others=$$?; \
 	wait $$whole_fits; status=$$?; cat $(WHOLE_FITS_LOG); exit $$((status + others))
 
 # Only here is anything installed beyond .venv; `make test` skips the tests of pages where no browser is found.

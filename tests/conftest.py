@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -20,11 +21,16 @@ from sufrep.encoders._judging import CANDIDATES, DROP, Judgement
 # Fixtures that every test may use.
 __all__ = ["postgres_server", "spark_session"]
 
-# How many examples hypothesis draws for a law: few by default, ten times as many on request, as in
+# How many examples hypothesis draws for a law: few by default, many on request, as in
 # HYPOTHESIS_PROFILE=long make unit. No deadline, because a slow machine breaks no law.
-settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("quick", deadline=None, max_examples=15)
 settings.register_profile("long", deadline=None, max_examples=250)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector ignore modules and tests, which stay to the end anyway."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 import os
 import sqlite3
 import stat
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -248,12 +247,15 @@ def test_force_replaces_a_file_of_any_kind_and_no_force_is_needed_for_the_same_k
     assert sufrep(command).code == 0
 
 
-def test_a_hyphen_prints_the_table_and_nothing_else(folder):
-    command = f"{sys.executable} -m sufrep.cli encode d.csv --group g --method means --no-target --out -"
-    result = subprocess.run(command.split(), capture_output=True, text=True, check=True)
-    assert result.stdout.startswith("g,x,y,g_mean_x,g_mean_y\na,1.0,")
-    assert len(result.stdout.splitlines()) == 5
-    assert result.stderr.startswith("g: 2 level(s) in 4 row(s)\n")
+def test_a_hyphen_prints_the_table_and_nothing_else(folder, monkeypatch, capfd):
+    command = "sufrep encode d.csv --group g --method means --no-target --out -"
+    monkeypatch.setattr(sys, "argv", command.split())
+    with pytest.raises(SystemExit, match=r"^0$"):
+        cli.main()
+    printed = capfd.readouterr()
+    assert printed.out.startswith("g,x,y,g_mean_x,g_mean_y\na,1.0,")
+    assert len(printed.out.splitlines()) == 5
+    assert printed.err.startswith("g: 2 level(s) in 4 row(s)\n")
     assert "-" not in contents(folder)
 
 

@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from io import BytesIO, TextIOWrapper
+from threading import Thread
 
 import polars as pl
 import pytest
@@ -157,19 +159,19 @@ def test_too_little_memory_is_reported_with_a_hint(sufrep, failing, tmp_path):
     assert result.err.startswith("sufrep: There is not enough memory for this table.\nHint: use fewer")
 
 
-def test_a_terminal_without_unicode_shows_escapes(tmp_path):
+def test_a_terminal_without_unicode_shows_escapes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("日,x\na,1\nb,2\n", encoding="utf-8")
-    command = [sys.executable, "-m", "sufrep.cli", "encode", "table.csv", "--group", "日"]
-    result = subprocess.run(
-        [*command, "--method", "means", "--no-target", "--out", "o.csv"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0
-    assert result.stderr in ("", f"encode: done in {result.stderr[16:-3]} s\n")  # on a slow machine
-    assert result.stdout.startswith(r"\u65e5: 2 level(s)")
+    command = "sufrep encode table.csv --group 日 --method means --no-target --out o.csv"
+    monkeypatch.setattr(sys, "argv", command.split())
+    out, err = (TextIOWrapper(BytesIO(), "latin-1", write_through=True) for _ in range(2))
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    with pytest.raises(SystemExit, match=r"^0$"):
+        cli.main()
+    messages = err.buffer.getvalue().decode()
+    assert messages in ("", f"encode: done in {messages[16:-3]} s\n")  # on a slow machine
+    assert out.buffer.getvalue().startswith(rb"\u65e5: 2 level(s)")
 
 
 def test_ctrl_c_has_code_130_and_no_traceback(sufrep, monkeypatch, tmp_path):
@@ -194,32 +196,30 @@ def test_ctrl_c_while_modules_load_has_code_130_too(sufrep, monkeypatch):
     assert result.err == "sufrep: stopped\n"
 
 
-def test_ctrl_c_in_a_real_run_keeps_the_finished_trials(tmp_path):
-    # A shell may let background processes ignore this signal.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    options = f"--setups latent_linear --latent 2 --levels 5 --n 2000 --jobs 1 --store {tmp_path}"
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            heard + "from sufrep.cli import main; main()",
-            *f"paper simulations --methods one_hot --seeds 5000 {options}".split(),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        store = Store(tmp_path, "simulations")
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is heard; a shell may let background processes ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_in_a_real_run_keeps_the_finished_trials(sufrep, tmp_path):
+    store = Store(tmp_path, "simulations")
+
+    def press() -> None:
         deadline = time.monotonic() + 60
         while len(store.records()) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, messages = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert messages == "sufrep: stopped\n"
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = Thread(target=press)
+    pressing.start()
+    options = f"--setups latent_linear --latent 2 --levels 5 --n 2000 --jobs 1 --store {tmp_path}"
+    result = sufrep(f"paper simulations --methods one_hot --seeds 5000 {options}")
+    pressing.join()
+    assert (result.code, result.err) == (130, "sufrep: stopped\n")
     assert 2 <= len(store.records()) < 5000
 
 

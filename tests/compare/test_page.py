@@ -45,8 +45,13 @@ def titles(page: Any) -> list[str]:
     return [found.title for found in page.parts]
 
 
-def test_the_verdict_comes_first_then_the_ranking_the_code_and_the_rest(found):
-    page = comparison_page(found)
+@pytest.fixture(scope="module")
+def page(found):
+    """The page of a comparison, made once: Altair checks every chart against its schema."""
+    return comparison_page(found)
+
+
+def test_the_verdict_comes_first_then_the_ranking_the_code_and_the_rest(page, found):
     assert page.title == "town: which encoding predicts price best?"
     assert page.verdict == found.verdict
     assert titles(page) == [
@@ -63,16 +68,16 @@ def test_the_verdict_comes_first_then_the_ranking_the_code_and_the_rest(found):
     assert page.footer.endswith("with random_state=0.")
 
 
-def test_the_header_says_where_the_rows_come_from_when_and_by_which_version(found):
-    page = comparison_page(found, source="houses.csv", day=date(2026, 3, 1))
-    assert page.origin == f"houses.csv · 1 March 2026 · sufrep {version('sufrep')}"
-    today = comparison_page(found).origin
+def test_the_header_says_where_the_rows_come_from_when_and_by_which_version(page, found):
+    dated = comparison_page(found, source="houses.csv", day=date(2026, 3, 1))
+    assert dated.origin == f"houses.csv · 1 March 2026 · sufrep {version('sufrep')}"
+    today = page.origin
     assert str(date.today().year) in today
     assert today.count(" · ") == 1
 
 
-def test_facts_describe_the_comparison(found):
-    facts = dict(comparison_page(found).facts)
+def test_facts_describe_the_comparison(page, found):
+    facts = dict(page.facts)
     sizes = found.plan.data.counts
     assert facts == {
         "rows": "120",
@@ -92,8 +97,8 @@ def test_folds_are_numbered_by_repetition(rows):
     assert part(page, "Fold by fold").table.columns[1:] == ("fold 1.1", "fold 1.2", "fold 2.1", "fold 2.2")
 
 
-def test_the_table_has_all_results_and_marks_the_best(found):
-    table = part(comparison_page(found), "All results")
+def test_the_table_has_all_results_and_marks_the_best(page, found):
+    table = part(page, "All results")
     assert [row[:2] for row in table.rows] == [(item.method, item.model) for item in found.summaries]
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert table.rows[table.highlighted][:2] == tuple(found.best)
@@ -102,8 +107,8 @@ def test_the_table_has_all_results_and_marks_the_best(found):
     assert base[4:7] == (None,) * 3
 
 
-def test_what_the_verdict_quotes_comes_first_and_the_other_tests_are_folded(found):
-    table = part(comparison_page(found), "All results")
+def test_what_the_verdict_quotes_comes_first_and_the_other_tests_are_folded(page):
+    table = part(page, "All results")
     quoted = ["typical error (RMSE)", "improvement", "95 % from", "to", "p"]
     assert table.columns[2:7] == quoted
     (tests,) = table.tables
@@ -196,24 +201,29 @@ def read(html: str) -> Reader:
     return reader
 
 
+@pytest.fixture(scope="module")
+def attacked_page(attacked):
+    return comparison_page(attacked)
+
+
 @pytest.mark.usefixtures("no_bundle")
-def test_markup_in_names_is_escaped(attacked, found):
-    html = render_page(comparison_page(attacked))
-    page = read(html)
-    text = " ".join(page.texts)
+def test_markup_in_names_is_escaped(attacked_page, page):
+    html = render_page(attacked_page)
+    shown = read(html)
+    text = " ".join(shown.texts)
     assert f"Encode {ATTACK}" in text or f"Drop {ATTACK}" in text  # the column
     assert f"{ATTACK}: which encoding predicts {ATTACK} y best?" in text  # the target
-    assert any(cell.strip() == ATTACK for cell in page.texts)  # the level, in the table of the map
+    assert any(cell.strip() == ATTACK for cell in shown.texts)  # the level, in the table of the map
     # As many scripts as a page without attacks has, apart from charts, and none of them is the user's.
-    calm = render_page(comparison_page(found))
+    calm = render_page(page)
     assert html.count("<script") == calm.count("<script")
     assert "alert(1)</script" not in html
     assert not re.search(r"<script[^>]*>\s*alert", html)
 
 
 @pytest.mark.usefixtures("no_bundle")
-def test_charts_contain_names_unchanged(attacked):
-    html = render_page(comparison_page(attacked))
+def test_charts_contain_names_unchanged(attacked_page):
+    html = render_page(attacked_page)
     specs = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.DOTALL)
     assert any(ATTACK in json.dumps(json.loads(spec)) for spec in specs)
 
@@ -377,8 +387,7 @@ def test_levels_are_counted_by_their_number_of_rows(found):
     assert table.rows[3] == ("10 to 49", 6, 120, "100.0\u00a0%")
 
 
-def test_methods_are_explained_in_tables_charts_and_a_glossary(found):
-    page = comparison_page(found)
+def test_methods_are_explained_in_tables_charts_and_a_glossary(page, found):
     glossary = dict(part(page, "The methods").rows)
     assert glossary == {item.method: METHOD_TEXTS[item.method] for item in found.summaries}
     assert part(page, "All results").explained == METHOD_TEXTS
@@ -439,10 +448,9 @@ def test_codings_and_permutations_have_no_map():
     assert not {"one_hot", "helmert", "permutation", "multi_permutation"} & MAPPABLE
 
 
-@pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_of_the_page_is_drawn_by_its_name(found, name):
-    parts = comparison_page(found).parts
-    assert found.plot(name).to_json() in [one.chart.to_json() for one in parts if isinstance(one, ChartPart)]
+def test_every_chart_of_the_page_is_drawn_by_its_name(page, found):
+    shown = [one.chart.to_json() for one in page.parts if isinstance(one, ChartPart)]
+    assert all(found.plot(name).to_json() in shown for name in CHARTS)
 
 
 def test_a_chart_that_does_not_exist_is_refused(rows):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from sufrep import compare
 from sufrep._compare._running import Deadline, Standing, TimeLeft
+from sufrep.cli import main
 from sufrep.errors import ComparisonError
 
 
@@ -135,32 +137,36 @@ def test_the_time_left_follows_from_what_methods_took():
 
 
 @pytest.fixture
-def table(tmp_path):
+def arguments(tmp_path):
+    """Arguments of a comparison in which one method is fast and the other is not."""
     rng = np.random.default_rng(0)
     town = rng.integers(0, 20, 400)
     size = rng.normal(town % 7, 1.0)
     y = size + 2.0 * (town % 2) + rng.normal(size=400)
     pd.DataFrame({"town": town, "size": size, "y": y}).to_csv(tmp_path / "table.csv", index=False)
-    return tmp_path / "table.csv"
+    options = f"--target y --group town --models linear --folds 2 --html {tmp_path}/report.html"
+    return f"compare {tmp_path}/table.csv {options} --methods drop sufficient".split()
 
 
-def running(table: Any, *options: str) -> subprocess.Popen[str]:
-    """Start a comparison whose last method takes long, and wait until the first is done."""
-    command = [sys.executable, "-m", "sufrep.cli", "compare", str(table), "--target", "y", "--group", "town"]
-    process = subprocess.Popen(
-        [*command, "--models", "linear", "--methods", "drop", "sufficient", "--repeats", "20", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A shell may let background processes ignore this signal.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("compare: drop"):
-            return process
-    raise AssertionError("the comparison ended early")
+class Pressing(StringIO):
+    """A stream for messages at which somebody presses Ctrl-C as soon as the first method is done."""
+
+    def write(self, text: str) -> int:
+        n_written = super().write(text)
+        if text.startswith("compare: drop"):
+            signal.raise_signal(signal.SIGINT)
+        return n_written
+
+
+def test_ctrl_c_reports_what_is_done(arguments, tmp_path, monkeypatch, capsys):
+    messages = Pressing()
+    monkeypatch.setattr(sys, "argv", ["sufrep", *arguments, "--jobs", "1"])
+    monkeypatch.setattr(sys, "stderr", messages)
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main()
+    assert "Press Ctrl-C again to stop at once." in messages.getvalue()
+    assert "Note: Not finished, and not compared: sufficient." in capsys.readouterr().out
+    assert (tmp_path / "report.html").exists()
 
 
 def is_gone(group: int) -> bool:
@@ -175,22 +181,25 @@ def is_gone(group: int) -> bool:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals, as POSIX knows them")
-def test_ctrl_c_reports_what_is_done_and_the_second_stops_at_once_without_orphans(table, tmp_path):
-    process = running(table, "--jobs", "1", "--html", str(tmp_path / "report.html"))
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert "Press Ctrl-C again to stop at once." in err
-    assert "Note: Not finished, and not compared: sufficient." in out
-    assert (tmp_path / "report.html").exists()
-
-    process = running(table, "--jobs", "2", "--html", str(tmp_path / "other.html"))
+def test_the_second_ctrl_c_stops_at_once_without_orphans(arguments, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sufrep.cli", *arguments, "--repeats", "40", "--jobs", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell may let background processes ignore this signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stderr is not None
+    assert any(line.startswith("compare: drop") for line in process.stderr), "it ended early"
     os.killpg(process.pid, signal.SIGINT)
     time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
+    assert "Press Ctrl-C again to stop at once." in err
     assert err.endswith("sufrep: stopped\n")
     assert "Traceback" not in err  # of a worker
-    assert not (tmp_path / "other.html").exists()
+    assert not (tmp_path / "report.html").exists()
     assert is_gone(process.pid)

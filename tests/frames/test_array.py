@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sufrep._frames import ArrayTable, Lookup
-from sufrep._frames._eager import dense_rows
+from sufrep._frames._eager import _CHUNK, dense_rows
 
 
 def table(rows, dtype=object):
@@ -118,8 +118,7 @@ def test_new_columns_that_have_a_row_for_each_row_are_taken_as_they_are():
 
 
 def test_long_results_are_whole():
-    # More rows than are written together.
-    n = 20_000
+    n = 2 * _CHUNK + 3  # more rows than one thread writes at once
     rows = np.arange(n) % 2
     result = dense_rows([np.arange(n)[:, None]], [Lookup(NEW.values, rows, NEW.names)], n)
     np.testing.assert_array_equal(result, np.column_stack([np.arange(n), NEW.values[rows]]))

@@ -35,6 +35,7 @@ from sufrep._paper.plan import (
 )
 from sufrep._paper.run import _delayed_interrupt, run_trial, run_trials, versions
 from sufrep._paper.store import Store, trial_key
+from sufrep.cli import main
 from sufrep.errors import DataNotFoundError, MissingDependencyError, StoreError
 
 pytest.importorskip("xgboost", reason="the experiments need xgboost")
@@ -434,19 +435,10 @@ KILLS = ((1, 1), (2, 3))
 PATIENCE = 60.0
 
 
-def command(folder: Path, jobs: int) -> list[str]:
+def arguments(folder: Path, jobs: int) -> list[str]:
     cell = ["--setups", "latent_linear", "--latent", "2", "--levels", "5", "--n", "200"]
     rest = ["--methods", *METHODS, "--seeds", str(len(SEEDS)), "--jobs", str(jobs), "--store", str(folder)]
-    return [sys.executable, "-m", "sufrep.cli", "paper", "simulations", *cell, *rest]
-
-
-def finish(folder: Path, jobs: int) -> str:
-    """Run to the end; what was printed."""
-    done = subprocess.run(
-        command(folder, jobs), capture_output=True, text=True, check=False, timeout=PATIENCE
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return ["paper", "simulations", *cell, *rest]
 
 
 @contextmanager
@@ -454,7 +446,8 @@ def started(folder: Path, jobs: int, scratch: Path) -> Iterator[subprocess.Popen
     """A run in a process group of its own, which is killed at the end whatever happens."""
     environment = {**os.environ, "JOBLIB_TEMP_FOLDER": str(scratch)}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command(folder, jobs), start_new_session=True, env=environment, **quiet)
+    command = [sys.executable, "-m", "sufrep.cli", *arguments(folder, jobs)]
+    process = subprocess.Popen(command, start_new_session=True, env=environment, **quiet)
     try:
         yield process
     finally:
@@ -482,7 +475,9 @@ def kill_after(folder: Path, jobs: int, n_new: int, scratch: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills process groups, as POSIX knows them")
-def test_a_run_killed_at_several_moments_ends_with_the_records_of_one_that_was_not(tmp_path):
+def test_a_run_killed_at_several_moments_ends_with_the_records_of_one_that_was_not(
+    tmp_path, monkeypatch, capsys
+):
     pytest.importorskip("typer", reason="the command line needs typer")
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     for jobs, n_new in KILLS:
@@ -491,7 +486,10 @@ def test_a_run_killed_at_several_moments_ends_with_the_records_of_one_that_was_n
     n_before = len(results(killed))
     assert n_before > 0
 
-    printed = finish(killed, jobs=1)
+    monkeypatch.setattr(sys, "argv", ["sufrep", *arguments(killed, jobs=1)])
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main()
+    printed = capsys.readouterr().out
     assert f"{n_before} of {N_TRIALS} trials are already in" in printed
     assert f"\n{N_TRIALS - n_before} trial(s) run" in printed
     assert 1 < len(Store(killed, "simulations").runs()) <= len(KILLS) + 1

@@ -469,6 +469,9 @@ def dense_rows(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) 
             result[rows, left : left + part.shape[1]] = part
             left += part.shape[1]
 
+    if n_rows <= _CHUNK:  # to start a thread takes longer
+        write(0)
+        return result
     # Most of the time goes into memory that is touched for the first time, which threads share.
     with ThreadPoolExecutor(min(cpu_count(), max(1, n_rows // _CHUNK))) as pool:
         list(pool.map(write, range(0, n_rows, _CHUNK)))
