@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 from sufrep._files._kinds import KINDS, is_replaceable, table_kind
+from sufrep._files._paths import find_tables, table_files
 from sufrep._files._reading import ColumnReading, TableReading
-from sufrep._files._sources import TableSource, open_table, table_files
+from sufrep._files._sources import TableSource, open_table
 from sufrep._files._writing import TableWriter, write_table
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "TableReading",
     "TableSource",
     "TableWriter",
+    "find_tables",
     "is_replaceable",
     "open_table",
     "table_files",
