@@ -7,13 +7,14 @@ complete; a table of a database that exists is written in one transaction.
 from __future__ import annotations
 
 import errno
+import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sufrep._atomic import check_folder, check_path, replacing, replacing_folder
 from sufrep._files._paths import database_parts
-from sufrep._files._writing import ARROW, PARQUET, SEPARATORS, written_ending
+from sufrep._files._writing import ARROW, PARQUET, SEPARATORS, TableWriter, written_ending
 from sufrep.errors import EngineError, FileEndingError, MissingDependencyError, NotWritableError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def table_sink(
     partition_by: Sequence[str] = (),
     *,
     replace: bool = False,
+    keep_order: bool = False,
     seen: Callable[[int], None] | None = None,
 ) -> Iterator[Write]:
     """What writes rows in the course of the ``with`` block; they appear at its end, or not at all.
@@ -48,6 +50,8 @@ def table_sink(
         such as ``year=2024/state=CA``.
     replace : bool
         Whether a table of the database that exists is replaced.
+    keep_order : bool
+        Whether the rows keep their order, which takes more memory. Parts of a folder have none.
     seen : callable, optional
         Called with the number of rows of each batch that is written.
 
@@ -61,7 +65,7 @@ def table_sink(
     ['a=1', 'a=2']
     """
     if is_database(path):
-        with _database_sink(str(path), replace=replace) as copy:
+        with _database_sink(str(path), replace=replace, keep_order=keep_order) as copy:
             yield lambda rows: copy(_counted(rows, seen))
     elif partition_by:
         with replacing_folder(path) as whole:
@@ -69,7 +73,32 @@ def table_sink(
     else:
         ending = written_ending(path)
         with replacing(path) as whole:
-            yield lambda rows: _sink_file(_counted(rows, seen), whole, ending, path)
+            yield lambda rows: _sink_file(_counted(rows, seen), whole, ending, path, keep_order)
+
+
+@contextmanager
+def batch_sink(
+    path: str | Path, partition_by: Sequence[str] = (), *, replace: bool = False
+) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """The same for rows that come in batches of frames, whose order is kept in files and databases."""
+    if not partition_by and not is_database(path):
+        with TableWriter(path) as writer:
+            yield writer.write
+        return
+    import polars as pl
+
+    with (
+        tempfile.TemporaryDirectory(prefix="sufrep-") as folder,
+        table_sink(path, partition_by, replace=replace, keep_order=True) as write,
+    ):
+        parts: list[Path] = []
+
+        def add(batch: pl.DataFrame) -> None:
+            parts.append(Path(folder, f"{len(parts)}.arrow"))
+            batch.write_ipc(parts[-1])
+
+        yield add
+        write(pl.scan_ipc(parts, glob=False))
 
 
 def is_database(path: str | Path) -> bool:
@@ -132,10 +161,10 @@ def _counted(rows: pl.LazyFrame, seen: Callable[[int], None] | None) -> pl.LazyF
     return rows.map_batches(count, streamable=True, schema=rows.collect_schema())
 
 
-def _sink_file(rows: pl.LazyFrame, whole: Path, ending: str, path: str | Path) -> None:
+def _sink_file(rows: pl.LazyFrame, whole: Path, ending: str, path: str | Path, keep_order: bool) -> None:
     with _engine(path):
         if ending in PARQUET:
-            rows.sink_parquet(whole, engine="streaming", maintain_order=False)
+            rows.sink_parquet(whole, engine="streaming", maintain_order=keep_order)
         elif ending in SEPARATORS:
             rows.sink_csv(
                 whole,
@@ -143,10 +172,10 @@ def _sink_file(rows: pl.LazyFrame, whole: Path, ending: str, path: str | Path) -
                 compression="gzip" if ending.endswith(".gz") else "uncompressed",
                 check_extension=False,
                 engine="streaming",
-                maintain_order=False,
+                maintain_order=keep_order,
             )
         else:
-            rows.sink_ipc(whole, engine="streaming", maintain_order=False)
+            rows.sink_ipc(whole, engine="streaming", maintain_order=keep_order)
 
 
 def _sink_parts(rows: pl.LazyFrame, whole: Path, partition_by: Sequence[str], path: str | Path) -> None:
@@ -160,7 +189,7 @@ def _sink_parts(rows: pl.LazyFrame, whole: Path, partition_by: Sequence[str], pa
 
 
 @contextmanager
-def _database_sink(path: str, *, replace: bool) -> Iterator[Write]:
+def _database_sink(path: str, *, replace: bool, keep_order: bool) -> Iterator[Write]:
     """What copies rows to a Parquet file, and that to a table; a new database is a new file."""
     _, file, table = database_parts(path)
     exists = Path(file).exists()
@@ -168,9 +197,9 @@ def _database_sink(path: str, *, replace: bool) -> Iterator[Write]:
 
         def copy(rows: pl.LazyFrame) -> None:
             rows_file = whole.with_name("rows.parquet")
-            _sink_file(rows, rows_file, ".parquet", path)
+            _sink_file(rows, rows_file, ".parquet", path, keep_order)
             name, create = table.replace('"', '""'), "CREATE OR REPLACE" if replace else "CREATE"
-            connection.execute("SET preserve_insertion_order = false")
+            connection.execute(f"SET preserve_insertion_order = {str(keep_order).lower()}")
             connection.execute("BEGIN")
             connection.execute(f'{create} TABLE "{name}" AS SELECT * FROM read_parquet(?)', [str(rows_file)])
             rows_file.unlink()
