@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _EXTENSIONS: Any = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_DUCKDB_MEMORY = "1GB"
 _SHOWN_AS = "duckdb:results.db#houses"
 
 
@@ -200,6 +201,8 @@ def _database_sink(path: str, *, replace: bool, keep_order: bool) -> Iterator[Wr
             _sink_file(rows, rows_file, ".parquet", path, keep_order)
             name, create = table.replace('"', '""'), "CREATE OR REPLACE" if replace else "CREATE"
             connection.execute(f"SET preserve_insertion_order = {str(keep_order).lower()}")
+            # Without a limit, DuckDB takes most of the memory of the computer.
+            connection.execute(f"SET memory_limit = '{_DUCKDB_MEMORY}'")
             connection.execute("BEGIN")
             connection.execute(f'{create} TABLE "{name}" AS SELECT * FROM read_parquet(?)', [str(rows_file)])
             rows_file.unlink()

@@ -65,17 +65,23 @@ def check_same_columns(
 def _folder_columns(
     paths: Sequence[Path], schema: Mapping[str, pl.DataType], text: Sequence[str]
 ) -> dict[str, pl.DataType]:
-    """The columns that are in the names of folders only, if there are several files."""
+    """The types of columns in the names of folders, if some of them are not in the files themselves."""
     values: dict[str, list[str]] = {}
     for path in paths if len(paths) > 1 else ():
         for part in path.parts[:-1]:
             name, equals, value = part.partition("=")
-            if equals and unquote(name) not in schema:
-                values.setdefault(unquote(name), []).append(unquote(value))
+            if equals:
+                values.setdefault(name, []).append(unquote(value))
+    if values.keys() <= schema.keys():
+        return {}
+    # polars wants the types of all of them.
     return {
-        name: pl.Int64() if name not in text and _are_integers(found) else pl.String()
+        name: schema[name]
+        if name in schema
+        else pl.Int64()
+        if name not in text and _are_integers(found)
+        else pl.String()
         for name, found in values.items()
-        if len(found) == len(paths)
     }
 
 

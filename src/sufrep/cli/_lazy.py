@@ -118,7 +118,8 @@ def fit_lazily(encoder: GroupEncoder, source: TableSource, roles: ColumnRoles, *
     with _explained(source), warnings.catch_warnings():
         warnings.simplefilter("ignore", UninformativeGroupWarning)  # the summary says it
         if not writes or encoder._needs.own_covariates:
-            encoder.fit(source.rows, roles.target)
+            rows = source.rows if roles.fold is None else source.rows.drop(roles.fold)
+            encoder.fit(rows, roles.target)
             return None
         return fit_and_append(encoder, source.rows, roles.target, roles.fold)
 
@@ -247,7 +248,8 @@ def _joined(encoder: Any, source: TableSource, needed: Sequence[str], removed: S
     refuse_clashing_names([name for name in source.names if name not in removed], new, source.where)
     encoder.set_output(transform="default")
     joined: pl.LazyFrame = append_columns(encoder, source.rows.select(needed), source.rows)
-    return joined.drop(removed, strict=False)
+    # Not by the names alone: a column that was left out may have the name of a new one.
+    return joined.drop([name for name in removed if name in source.names])
 
 
 def count_known(encoder: Any, source: TableSource, needed: Sequence[str]) -> tuple[int, dict[str, int]]:
