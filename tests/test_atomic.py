@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 from sufrep import MeansEncoder
-from sufrep._atomic import check_path, is_standard_output, replace_file
+from sufrep._atomic import check_path, is_standard_output, replace_file, replacing_folder
 from sufrep._files import write_table
 from sufrep._paper.store import write_text
 from sufrep.errors import NotWritableError
@@ -237,3 +237,57 @@ def test_long_names_are_written(tmp_path):
     path = tmp_path / ("ä" * 120)
     replace_file(path, b"new")
     assert path.read_bytes() == b"new"
+
+
+# Folders
+
+
+def write_folder(path: Path, content: str) -> None:
+    with replacing_folder(path) as whole:
+        whole.mkdir()
+        (whole / "part").write_text(content)
+
+
+def test_a_folder_takes_the_place_of_an_older_one(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for content in ("first", "second"):
+        write_folder(tmp_path / "out", content)
+        write_folder(tmp_path / "link", content)
+        assert (tmp_path / "out/part").read_text() == (tmp_path / "real/part").read_text() == content
+    assert (tmp_path / "link").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "out", "real"]
+
+
+def test_a_folder_that_is_not_finished_leaves_the_older_one(tmp_path):
+    write_folder(tmp_path / "out", "first")
+    with pytest.raises(UnicodeEncodeError, match="surrogates"):
+        write_folder(tmp_path / "out", "a slip \ud800")
+    with replacing_folder(tmp_path / "out"):
+        pass  # nothing was written
+    assert (tmp_path / "out/part").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_that_cannot_take_its_name_gives_it_back_to_the_older_one(tmp_path, monkeypatch):
+    write_folder(tmp_path / "out", "first")
+    rename = Path.rename
+
+    def fail(path: Path, target: Path) -> Path:
+        if path.name == "whole":
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(NotWritableError, match="Input/output error"):
+        write_folder(tmp_path / "out", "second")
+    assert (tmp_path / "out/part").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_places_where_no_folder_can_be_are_reported(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotWritableError, match=r"it is a file.\nHint: name a folder"):
+        write_folder(tmp_path / "file", "")
+    with pytest.raises(NotWritableError, match="there is no folder"):
+        write_folder(tmp_path / "none/out", "")

@@ -134,6 +134,52 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The path of a new folder, which becomes the output at the end of the ``with`` block.
+
+    An error in the block removes it and leaves an older folder as it was; the older one is moved away before
+    the new one takes its name, and removed after that. If the new folder does not exist at the end of the
+    block, nothing is replaced.
+
+    Raises
+    ------
+    NotWritableError
+    """
+    name = Path(path)
+    check_folder(name)
+    file = Path(os.path.realpath(name))
+    with explained(name):
+        hidden = _hidden_folder(Destination(name, file))
+        try:
+            whole = hidden / "whole"
+            yield whole
+            if whole.exists():
+                older = hidden / "older"
+                if file.exists():
+                    file.rename(older)
+                try:
+                    whole.rename(file)
+                except OSError:
+                    if older.exists():
+                        older.rename(file)
+                    raise
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
+
+
+def check_folder(path: Path) -> None:
+    """Raise if no folder can be written to ``path``."""
+    with explained(path):
+        file = Path(os.path.realpath(path))
+        if file.exists() and not file.is_dir():
+            raise NotWritableError(path, "it is a file.", "name a folder, or remove the file.")
+        if not file.parent.is_dir():
+            what = f"there is no folder {str(file.parent)!r}."
+            raise NotWritableError(path, what, "create it first, or check the spelling.")
+        _hidden_folder(Destination(path, file)).rmdir()
+
+
+@contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turn errors of the system, such as a full disk, into an error of ours."""
     try:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from sufrep import _progress as lines
 from sufrep.cli import _progress
-from sufrep.cli._progress import progress, waiting
+from sufrep.cli._progress import phases, progress, waiting
 
 
 @pytest.fixture
@@ -95,3 +95,39 @@ def test_a_terminal_shows_a_job_without_steps(monkeypatch):
     with waiting("drawing the report"):
         pass
     assert "drawing the report" in screen.getvalue()
+
+
+def test_a_job_without_steps_prints_a_line_every_half_minute(capsys, clock, monkeypatch):
+    monkeypatch.setattr(_progress, "LOG_PERIOD", 0.001)
+    with phases("encode") as tell:
+        clock[0] += 30
+        tell("2,000 of 9,000 rows written")
+        seen = ""
+        while "rows" not in seen:
+            seen += capsys.readouterr().err
+        clock[0] += 40
+    assert "encode: 30 s so far  2,000 of 9,000 rows written\n" in seen
+    assert capsys.readouterr().err.endswith("encode: done in 70 s\n")
+
+
+def test_a_job_that_fails_prints_no_end(capsys, clock):
+    def fail() -> None:
+        with phases("encode"):
+            clock[0] += 60
+            raise OSError("a disk")
+
+    with pytest.raises(OSError, match="a disk"):
+        fail()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_shows_what_a_job_without_steps_does(monkeypatch):
+    screen = io.StringIO()
+    made = partial(Console, file=screen, width=150, force_terminal=True, force_interactive=True)
+    monkeypatch.setattr(_progress, "Console", lambda stderr: made(stderr=stderr))
+    with phases("encode") as tell:
+        tell("fitting [bold]")
+    last = screen.getvalue().split("\r")[-1]
+    assert "encode" in last
+    assert "0:00:00" in last
+    assert "fitting [bold]" in last

@@ -48,7 +48,7 @@ def scan_database(kind: str, path: Path, table: str, text: Sequence[str]) -> Sca
     rows = pl.scan_parquet(copy.path, glob=False)
     n_rows = int(rows.select(pl.len()).collect().item())
     imports = ("duckdb",) if kind == "duckdb" else ("sqlite3", "from contextlib import closing")
-    return Scan(rows, n_rows, imports, code, copy=copy)
+    return Scan(rows, n_rows, imports, code, copies=(copy,))
 
 
 def _check_kind(kind: str, path: Path, table: str) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import tempfile
 import weakref
+import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sufrep._files._reading import TableReading
+from sufrep.errors import SufrepError, TableContentError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import polars as pl
 
@@ -31,10 +35,11 @@ class Scan:
     imports : tuple of str
         Modules that the code imports in addition to polars.
     code : str
-        Python code that defines `table`, a polars frame with the same rows, from `pl` and the imports.
+        Python code that defines `table`, a polars frame with the same rows, from `pl` and the imports; empty
+        for several files.
     notes : tuple of str
         What a user should know about how the rows are read.
-    copy : TemporaryCopy or None
+    copies : tuple of TemporaryCopy
         Must live as long as the rows.
     reading : TableReading
         What was found about a text file, without its columns.
@@ -47,7 +52,7 @@ class Scan:
     imports: tuple[str, ...]
     code: str
     notes: tuple[str, ...] = ()
-    copy: TemporaryCopy | None = None
+    copies: tuple[TemporaryCopy, ...] = ()
     reading: TableReading = field(default_factory=TableReading)
     empty: tuple[str, ...] = ()
 
@@ -92,6 +97,19 @@ def dict_code(items: Sequence[str]) -> str:
     return "{\n" + "".join(f"        {line}\n" for line in lines) + "    }"
 
 
-def has_pattern(path: str) -> bool:
-    """Whether polars would read the characters of a path as a pattern for several files."""
-    return any(character in path for character in "*?[")
+@contextmanager
+def reading_errors(where: str) -> Iterator[None]:
+    """Turn the errors of polars about a damaged file into an error of ours."""
+    import polars as pl
+
+    # A panic of polars is not an Exception (test_a_panic_of_polars_is_an_error_of_ours).
+    polars_errors = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+    broken: Any = (*polars_errors, OSError, EOFError, zlib.error, csv.Error, UnicodeError)
+    try:
+        yield
+    except SufrepError:
+        raise
+    except broken as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        what = f"cannot be read; it may be damaged, or not have the format of its ending ({first})."
+        raise TableContentError(where, what, "get a new copy, or check the step that wrote it.") from error

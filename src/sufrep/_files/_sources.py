@@ -1,25 +1,19 @@
-"""A table in a file or a database, opened to be read as a whole, as a sample or in batches."""
+"""A table in files or a database, opened to be read as a whole, as a sample or in batches."""
 
 from __future__ import annotations
 
-import csv
-import zlib
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
+from sufrep._files._paths import database_parts, existing_file, table_kind_of
 from sufrep._files._reading import ColumnReading, TableReading, kind_of, zone_of
-from sufrep._files._scan import Scan, call_code, has_pattern
+from sufrep._files._scan import Scan, call_code, reading_errors
 from sufrep.errors import (
-    FileEndingError,
     InvalidParameterError,
     MissingDependencyError,
-    SufrepError,
     TableColumnError,
     TableContentError,
-    TableNotFoundError,
 )
 
 if TYPE_CHECKING:
@@ -29,14 +23,8 @@ if TYPE_CHECKING:
 
     from sufrep._files._scan import TemporaryCopy
 
-TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-PARQUET_ENDINGS = (".parquet", ".pq")
-ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
-DATABASES = ("duckdb", "sqlite")
-_SIDECARS = {"duckdb": (".wal", ".tmp"), "sqlite": ("-wal", "-shm", "-journal")}
 # The zero after the point of a whole number, and the sign of -0.0.
 _ZEROS = r"^-(0)\.0$|\.0$"
-_NAME = "check its name, and that you may read it."
 # Rows in memory at a time while a sample is drawn.
 _BATCH = 100_000
 
@@ -56,9 +44,12 @@ class TableSource:
         What a user should know about how it is read, such as "commas read as decimal signs in 'price'".
     code : str
         Python code that defines `table`, a polars frame equal to `read()`. It is generated from what was
-        found about the table: separator, decimal sign, encoding, spellings of null, types.
+        found about the table: separator, decimal sign, encoding, spellings of null, types. Empty for several
+        files.
     reading : TableReading
         What was found about the meaning of the cells, to read other tables in the same way.
+    rows : LazyFrame
+        The rows, not read yet. They may come from temporary copies, which live as long as this object.
     """
 
     where: str
@@ -67,8 +58,8 @@ class TableSource:
     notes: tuple[str, ...]
     code: str
     reading: TableReading
-    _rows: pl.LazyFrame
-    _copy: TemporaryCopy | None
+    rows: pl.LazyFrame
+    _copies: tuple[TemporaryCopy, ...]
 
     @property
     def short_name(self) -> str:
@@ -88,8 +79,8 @@ class TableSource:
         if n_rows is not None and n_rows < 1:
             raise InvalidParameterError("n_rows", n_rows, "at least 1")
         if n_rows is None or n_rows >= self.n_rows:
-            with _reading(self.where):
-                return self._rows.collect(engine="streaming")
+            with reading_errors(self.where):
+                return self.rows.collect(engine="streaming")
         import numpy as np
         import polars as pl
 
@@ -107,13 +98,13 @@ class TableSource:
 
         Memory use does not grow with the table.
         """
-        with _reading(self.where):
-            for batch in self._rows.collect_batches(chunk_size=size, maintain_order=True, engine="streaming"):
+        with reading_errors(self.where):
+            for batch in self.rows.collect_batches(chunk_size=size, maintain_order=True, engine="streaming"):
                 yield from batch.iter_slices(size)
 
 
 def open_table(
-    source: str | Path,
+    source: str | Path | Sequence[str],
     *,
     text: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -124,9 +115,10 @@ def open_table(
 
     Parameters
     ----------
-    source : str or Path
+    source : str, Path or sequence of str
         A file whose ending tells its format, or a table of a database such as ``duckdb:houses.db#sales``;
-        see :mod:`sufrep._files`.
+        see :mod:`sufrep._files`. Several files, all of one format and with the same columns and types, are
+        one table.
     text : sequence of str
         Columns that are read as text whatever they look like, so that "01234" stays "01234". Numbers of typed
         formats become their digits: 98178 and 98178.0 are "98178".
@@ -142,9 +134,10 @@ def open_table(
         import polars as pl
     except ModuleNotFoundError as error:
         raise MissingDependencyError("polars", f"Reading {str(source)!r}", "cli") from error
-    where, text, drop = str(source), tuple(dict.fromkeys(text)), tuple(dict.fromkeys(drop))
-    scan = _scan(where, text, drop, reading)
-    with _reading(where):
+    sources = [str(source)] if isinstance(source, (str, Path)) else list(source)
+    where, text, drop = _name(sources), tuple(dict.fromkeys(text)), tuple(dict.fromkeys(drop))
+    scan = _scan(sources, where, text, drop, reading)
+    with reading_errors(where):
         schema = scan.rows.collect_schema()
     _require(where, (*text, *drop, *needed), schema.names())
     if reading is not None:
@@ -160,7 +153,12 @@ def open_table(
     names = tuple(name for name in schema.names() if name not in drop)
     code = _code(scan, {name: schema[name] for name in text}, drop)
     found = replace(scan.reading, columns=_columns(schema, text, (*drop, *scan.empty)))
-    return TableSource(where, names, scan.n_rows, scan.notes, code, found, rows, scan.copy)
+    return TableSource(where, names, scan.n_rows, scan.notes, code, found, rows, scan.copies)
+
+
+def _name(sources: Sequence[str]) -> str:
+    """What several files are called together."""
+    return sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
 
 
 def _columns(
@@ -173,12 +171,6 @@ def _columns(
         for name, kind in kinds.items()
         if kind is not None and name not in unknown
     )
-
-
-def table_files(source: str) -> list[Path]:
-    """The file of a table, and the files in which a database keeps its latest changes; none need exist."""
-    kind, name, _ = _parts(source)
-    return [Path(name + ending) for ending in ("", *_SIDECARS.get(kind, ()))]
 
 
 def as_text(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -203,6 +195,8 @@ def _as_text_code(name: str, dtype: pl.DataType) -> str:
 
 
 def _code(scan: Scan, text: Mapping[str, pl.DataType], drop: Sequence[str]) -> str:
+    if not scan.code:
+        return ""
     imports = [line if " " in line else f"import {line}" for line in scan.imports]
     lines = ["\n".join([*imports, "import polars as pl"]), "", scan.code]
     converted = [_as_text_code(name, dtype) for name, dtype in text.items() if str(dtype) != "String"]
@@ -219,96 +213,30 @@ def _require(where: str, columns: Sequence[str], names: Sequence[str]) -> None:
         raise TableColumnError(where, missing, names, columns)
 
 
-def _scan(where: str, text: Sequence[str], drop: Sequence[str], reading: TableReading | None) -> Scan:
+def _scan(
+    sources: Sequence[str], where: str, text: Sequence[str], drop: Sequence[str], reading: TableReading | None
+) -> Scan:
     text = text if reading is None else (*text, *reading.texts())
-    kind, name, table = _parts(where)
-    path = _existing(Path(name))
+    kind, name, table = database_parts(sources[0])
     if kind:
         from sufrep._files._databases import scan_database
 
-        return scan_database(kind, path, table, text)
-    ending = _ending(path)
-    if not path.stat().st_size:
-        raise TableContentError(where, "is empty: 0 bytes.", "check the step that wrote it.")
-    if ending in TEXT_ENDINGS:
-        from sufrep._files._text import scan_text
+        return scan_database(kind, existing_file(Path(name)), table, text)
+    paths = [existing_file(Path(source)) for source in sources]
+    kinds = [table_kind_of(path) for path in paths]
+    for path, found in zip(paths, kinds, strict=True):
+        if found != kinds[0]:
+            what = f"is of another kind than {str(paths[0])!r}; several files are one table if all are alike."
+            hint = "name files of one kind, as in 'data/*.parquet'."
+            raise TableContentError(str(path), what, hint)
+        if not path.stat().st_size:
+            raise TableContentError(str(path), "is empty: 0 bytes.", "check the step that wrote it.")
+    with reading_errors(where):
+        if kinds[0] == "text":
+            from sufrep._files._text import scan_text
 
-        with _reading(where):
             # The types of columns that are left out do not matter, so they count as text.
-            return scan_text(path, (*text, *drop), reading)
-    return _scan_binary(path, where, "parquet" if ending in PARQUET_ENDINGS else "ipc")
+            return scan_text(paths, (*text, *drop), reading)
+        from sufrep._files._typed import scan_typed
 
-
-def _parts(where: str) -> tuple[str, str, str]:
-    """The kind of a database, its file and its table; the first and the last are empty for other files."""
-    kind, colon, rest = where.partition(":")
-    if not colon or kind not in DATABASES:
-        return "", where, ""
-    file, _, table = rest.partition("#")
-    return kind, file, table
-
-
-def _scan_binary(path: Path, where: str, kind: Literal["parquet", "ipc"]) -> Scan:
-    import polars as pl
-
-    code = f"table = pl.read_{kind}({where!r})"
-    if has_pattern(where):
-        code = f"table = pl.scan_{kind}({where!r}, glob=False).collect()"
-    with _reading(where):
-        # Brackets in a path are not a pattern (test_a_name_may_hold_brackets).
-        rows = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(path, glob=False)
-        return Scan(rows, int(rows.select(pl.len()).collect(engine="streaming").item()), (), code)
-
-
-def _ending(path: Path) -> str:
-    """The ending that tells the format, in lower case."""
-    name = path.name.lower()
-    known = (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
-    for ending in known:
-        if name.endswith(ending):
-            return ending
-    hint = "rename the file, or save it as one of these."
-    if name.endswith((".db", ".sqlite", ".sqlite3", ".duckdb")):
-        kind = "duckdb" if name.endswith(".duckdb") else "sqlite"
-        hint = f"name a database together with its table, as in {kind}:{path}#sales."
-    raise FileEndingError(path, known, hint)
-
-
-def _existing(path: Path) -> Path:
-    """The path; raise if there is no such file."""
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except (OSError, ValueError) as error:  # a name that is too long, a circle of links, a null character
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise TableNotFoundError(f"The file {str(path)!r} cannot be opened: {reason}.", [], _NAME) from error
-    if path.is_dir():
-        raise TableContentError(str(path), "is a folder.", "name a file in it.")
-    if not path.exists():
-        folder = path.parent
-        if not folder.is_dir():
-            raise TableNotFoundError(f"There is no folder {str(folder)!r}.", [], "check the spelling.")
-        names = [entry.name for entry in folder.iterdir() if entry.is_file()]
-        near = [str(folder / name) for name in get_close_matches(path.name, names, n=2)]
-        hint = "" if near else f"check the spelling; the folder is {str(folder.resolve())!r}."
-        raise TableNotFoundError(f"There is no file {str(path)!r}.", near, hint)
-    return path
-
-
-@contextmanager
-def _reading(where: str) -> Iterator[None]:
-    """Turn the errors of polars about a damaged file into an error of ours."""
-    import polars as pl
-
-    # A panic of polars is not an Exception (test_a_panic_of_polars_is_an_error_of_ours).
-    polars_errors = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-    broken: Any = (*polars_errors, OSError, EOFError, zlib.error, csv.Error, UnicodeError)
-    try:
-        yield
-    except SufrepError:
-        raise
-    except broken as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        what = f"cannot be read; it may be damaged, or not have the format of its ending ({first})."
-        raise TableContentError(where, what, "get a new copy, or check the step that wrote it.") from error
+        return scan_typed(paths, "parquet" if kinds[0] == "parquet" else "ipc", text)

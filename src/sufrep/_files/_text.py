@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from sufrep._files._paths import has_pattern
 from sufrep._files._reading import TableReading
-from sufrep._files._scan import Scan, TemporaryCopy, call_code, dict_code, has_pattern
+from sufrep._files._scan import Scan, TemporaryCopy, call_code, dict_code
+from sufrep._files._typed import check_same_columns
 from sufrep._files._types import COLUMN_TYPES, NULLS, find_same_types, find_types
 from sufrep.errors import TableContentError, listed
 
@@ -35,6 +37,8 @@ SEPARATORS = ("\t", "|", ";", ",")
 # Records that the separator is guessed from, and bytes that are read for it.
 _RECORDS = 50
 _HEAD_BYTES = 1 << 18
+# Rows of a file that mostly tell whether a column is text.
+_HEAD_ROWS = 1_000
 # The longest header and the longest field; what is longer is a quote that is not closed.
 _LIMIT = 1 << 26
 _CHUNK = 1 << 20
@@ -49,52 +53,123 @@ _ENCODING_NOTES = {
 }
 
 
-def scan_text(path: Path, text: Sequence[str], reading: TableReading | None = None) -> Scan:
-    """Find the dialect and the types of a file, in one pass over it; only counts stay in memory.
+def scan_text(paths: Sequence[Path], text: Sequence[str], reading: TableReading | None = None) -> Scan:
+    """Find the dialect and the types of files, in one pass over them; only counts stay in memory.
 
-    With a ``reading`` of another table, its decimal sign, spellings of null and kinds of columns hold here.
+    Several files are one table. With a ``reading`` of another table, its decimal sign, spellings of null and
+    kinds of columns hold here.
     """
-    file = read_dialect(path)
-    rows = _scan_as_text(file)
+    files = [read_dialect(path) for path in paths]
+    _check_same_names(files)
+    first, rows = files[0], _scan_all(files)
     try:
-        commas = file.separator in ";\t"
+        commas = all(file.separator in ";\t" for file in files)
         if reading is None:
-            types = find_types(rows, file.names, text, commas=commas)
+            types = find_types(rows, first.names, text, commas=commas)
         else:
-            types = find_same_types(rows, file.where, file.names, text, reading, commas=commas)
+            where = first.where if len(files) == 1 else f"{first.where} and {len(files) - 1} more"
+            types = find_same_types(rows, where, first.names, text, reading, commas=commas)
+        _check_same_kinds(files, [name for name in first.names if name not in (*types.columns, *text)])
     except pl.exceptions.PolarsError as error:
-        _check_records(file)
+        for file in files:
+            _check_records(file)
         what = f"cannot be read as a table: {str(error).splitlines()[0]}."
-        raise TableContentError(file.where, what, "look for quotes that are not closed.") from error
-    n_rows, notes = types.n_rows, file.notes + types.notes
+        raise TableContentError(first.where, what, "look for quotes that are not closed.") from error
+    n_rows, notes = types.n_rows, _file_notes(files) + types.notes
     # polars fills short records with nulls, and reads blank lines as such records.
-    has_blanks = types.last_has_nulls and _check_records(file) > 0
+    has_blanks = types.last_has_nulls and sum(map(_check_records, files)) > 0
     if has_blanks:
         rows = rows.filter(~pl.all_horizontal(pl.all().is_null()))
         n_rows -= types.n_empty
         notes += (f"{types.n_empty} empty line(s) left out",)
-    imports, code = reading_code(file, types, has_blanks=has_blanks)
+    imports, code = reading_code(first, types, has_blanks=has_blanks) if len(files) == 1 else ((), "")
     found = TableReading(
         decimal=types.decimal,
         thousands="." if types.decimal == "," else None,
         nulls=NULLS if reading is None or not reading.nulls else reading.nulls,
-        separator=file.separator,
-        encoding=file.encoding,
+        separator=first.separator,
+        encoding=first.encoding,
     )
     empty = tuple(name for name, column in types.columns.items() if column.kind == "empty")
     parsed = rows.with_columns(types.expressions())
-    return Scan(parsed, n_rows, imports, code, notes, file.copy, found, empty)
+    copies = tuple(file.copy for file in files if file.copy is not None)
+    return Scan(parsed, n_rows, imports, code, notes, copies, found, empty)
 
 
-def _scan_as_text(file: TextFile, *, rename: bool = True) -> pl.LazyFrame:
+def _scan_all(files: Sequence[TextFile]) -> pl.LazyFrame:
+    """The rows of all files as text; files of the same dialect are read by one scan."""
+    dialects: dict[tuple[object, ...], list[TextFile]] = {}
+    for file in files:
+        dialects.setdefault((file.separator, file.line_end, file.names), []).append(file)
+    scans = [_scan_as_text(*same).select(files[0].names) for same in dialects.values()]
+    return scans[0] if len(scans) == 1 else pl.concat(scans)
+
+
+def _scan_as_text(*files: TextFile, rename: bool = True) -> pl.LazyFrame:
+    """The rows of files of the same dialect as text."""
     return pl.scan_csv(
-        file.path,
-        separator=file.separator,
-        eol_char=file.line_end,
+        [file.path for file in files],
+        separator=files[0].separator,
+        eol_char=files[0].line_end,
         infer_schema=False,
-        new_columns=file.names if rename else None,
+        new_columns=files[0].names if rename else None,
         glob=False,
     )
+
+
+def _file_notes(files: Sequence[TextFile]) -> tuple[str, ...]:
+    """What is to be known about the files, each once; with the first file if it does not hold for all."""
+    notes: dict[str, list[TextFile]] = {}
+    for file in files:
+        for note in file.notes:
+            notes.setdefault(note, []).append(file)
+    return tuple(
+        note if len(found) == len(files) else f"{note} (in {len(found)} file(s), such as {found[0].where!r})"
+        for note, found in notes.items()
+    )
+
+
+def _check_same_names(files: Sequence[TextFile]) -> None:
+    columns = {file.where: dict.fromkeys(file.names, pl.String()) for file in files}
+    for where, found in columns.items():
+        check_same_columns(files[0].where, columns[files[0].where], where, found)
+
+
+# What a column of one file holds, in words.
+_IN_WORDS = {
+    "boolean": "booleans",
+    "integer": "numbers",
+    "unsigned": "numbers",
+    "point": "numbers with decimal points",
+    "comma": "numbers with decimal commas",
+    "text": "text",
+}
+
+
+def _check_same_kinds(files: Sequence[TextFile], names: Sequence[str]) -> None:
+    """Raise if a column that is text as a whole is not text in each of the files."""
+    for name in names if len(files) > 1 else ():
+        found: dict[str, TextFile] = {}
+        for file in files:
+            found.setdefault(_kind(file, name), file)
+        kinds = [kind for kind in found if kind != "empty"]
+        if len(kinds) > 1 and "digits" not in kinds:
+            first, other = (found[kind] for kind in kinds[:2])
+            what = f"holds {_IN_WORDS[kinds[1]]} in column {name!r}, where {first.where!r} holds"
+            hint = f"correct the file, or read the column as text with --text {name}."
+            raise TableContentError(other.where, f"{what} {_IN_WORDS[kinds[0]]}.", hint)
+
+
+def _kind(file: TextFile, name: str) -> str:
+    """What a column of one file holds: a key of `COLUMN_TYPES`, or "text"."""
+    rows = _scan_as_text(file).select(name)
+    # The first rows mostly tell that a column is text.
+    for some in (rows.head(_HEAD_ROWS), rows):
+        types = find_types(some, [name], (), commas=file.separator in ";\t")
+        kind = types.columns[name].kind if name in types.columns else "digits" if types.notes else "text"
+        if kind == "text":
+            break
+    return kind
 
 
 def _check_records(file: TextFile) -> int:

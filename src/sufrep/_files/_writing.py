@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
-_PARQUET = (".parquet", ".pq")
-_ARROW = (".feather", ".arrow", ".ipc")
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+PARQUET = (".parquet", ".pq")
+ARROW = (".feather", ".arrow", ".ipc")
 # The level of the program gzip; Python's is the slowest.
 _GZIP_LEVEL = 6
-WRITTEN = (*_SEPARATORS, *_PARQUET, *_ARROW)
+WRITTEN = (*SEPARATORS, *PARQUET, *ARROW)
 
 
 def written_ending(path: str | Path) -> str:
@@ -79,10 +79,10 @@ class TableWriter:
     def write(self, batch: pl.DataFrame) -> None:
         """Append rows; all batches have the same columns."""
         with self._explained():
-            if self._ending in _SEPARATORS:
+            if self._ending in SEPARATORS:
                 is_first = not self._whole.exists()
                 with self._whole.open("ab") as file:
-                    batch.write_csv(file, include_header=is_first, separator=_SEPARATORS[self._ending])
+                    batch.write_csv(file, include_header=is_first, separator=SEPARATORS[self._ending])
             else:
                 # Parquet files cannot be appended to; polars joins Arrow files at the speed of the disk.
                 self._parts.append(self._whole.with_name(f"{len(self._parts)}.arrow"))
@@ -108,7 +108,7 @@ class TableWriter:
         if not self._parts:
             return
         rows = pl.scan_ipc(self._parts, glob=False)
-        if self._ending in _PARQUET:
+        if self._ending in PARQUET:
             rows.sink_parquet(self._whole, engine="streaming")
         else:
             rows.sink_ipc(self._whole, engine="streaming")

@@ -56,6 +56,32 @@ TableArgument = Annotated[
         show_default=False,
     ),
 ]
+TablesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TABLE",
+        help="A file (.csv, .tsv, .txt, each also with .gz; .parquet; .feather, .arrow), or a table of a "
+        "database, as in duckdb:houses.db#sales or sqlite:houses.db#sales. Several files, a folder or a "
+        "pattern in quotes, as in 'data/*.parquet', are one table.",
+        show_default=False,
+    ),
+]
+LazyOption = Annotated[
+    bool,
+    typer.Option(
+        "--lazy",
+        help="Do not read the table into memory: what is learnt comes from queries, and rows are written "
+        "while they are read, in any order. Several files are always treated in this way.",
+    ),
+]
+PartitionOption = Annotated[
+    list[str],
+    typer.Option(
+        "--partition-by",
+        help="Columns: --out is a folder then, in which the rows of each of their values have Parquet files "
+        "of their own; several may follow.",
+    ),
+]
 DropOption = Annotated[list[str], typer.Option("--drop", help="Columns to leave out; several may follow.")]
 TextOption = Annotated[
     list[str],
@@ -97,6 +123,7 @@ class ColumnRoles:
     target : str or None
     covariates, drop : tuple of str
     time : str or None
+    fold : str or None
     """
 
     groups: tuple[tuple[str, ...], ...]
@@ -104,6 +131,7 @@ class ColumnRoles:
     covariates: tuple[str, ...]
     drop: tuple[str, ...]
     time: str | None = None
+    fold: str | None = None
 
     @classmethod
     def from_options(
@@ -113,17 +141,20 @@ class ColumnRoles:
         covariates: Sequence[str],
         drop: Sequence[str],
         time: str | None = None,
+        fold: str | None = None,
     ) -> Self:
         """The roles, without repeated names; raise if a column has two roles."""
         groups = tuple((name,) for name in _unique(group))
-        roles = cls(groups, target, _unique(covariates), _unique(drop), time)
+        roles = cls(groups, target, _unique(covariates), _unique(drop), time, fold)
         roles._check()
         return roles
 
-    def open(self, table: str, text: Sequence[str]) -> tuple[TableSource, Self]:
-        """Open a table that has these columns, and find out which groups are crossed."""
+    def open(
+        self, table: str | Sequence[str], text: Sequence[str], needed: Sequence[str] = ()
+    ) -> tuple[TableSource, Self]:
+        """Open a table that has these columns and others that are needed; find which groups are crossed."""
         typed = [name for (name,) in self.groups]
-        others = [name for name in self.used() if name not in typed]
+        others = [name for name in (*self.used(), *needed) if name not in typed]
         source, groups = open_groups(table, typed, text=text, drop=self.drop, needed=others)
         roles = replace(self, groups=groups)
         roles._check()
@@ -141,7 +172,8 @@ class ColumnRoles:
 
     def used(self) -> list[str]:
         """Every column that is named and not dropped."""
-        return [*([] if self.target is None else [self.target]), *self.features()]
+        named = [name for name in (self.target, self.fold) if name is not None]
+        return [*named, *self.features()]
 
     def features(self) -> list[str]:
         """Every column that is named, and neither dropped nor the target."""
@@ -166,6 +198,13 @@ class ColumnRoles:
                     raise usage_error(f"{self.time!r} is also in {option}.", "--time")
             if self.time == self.target:
                 raise usage_error(f"{self.time!r} is also the target.", "--time")
+        for option, columns in named.items():
+            if self.fold in columns:
+                raise usage_error(f"{self.fold!r} is also in {option}.", "--fold")
+        if self.fold is not None and self.fold == self.target:
+            raise usage_error(f"{self.fold!r} is also the target.", "--fold")
+        if self.fold is not None and self.time is not None:
+            raise usage_error("it cannot be combined with --time.", "--fold")
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
@@ -173,7 +212,12 @@ def _unique(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_groups(
-    table: str, group: Sequence[str], *, text: Sequence[str], drop: Sequence[str], needed: Sequence[str]
+    table: str | Sequence[str],
+    group: Sequence[str],
+    *,
+    text: Sequence[str],
+    drop: Sequence[str],
+    needed: Sequence[str],
 ) -> tuple[TableSource, tuple[tuple[str, ...], ...]]:
     """Open a table that has these columns, and return it with the columns of each group.
 
@@ -223,7 +267,8 @@ def _refuse_commas(group: Sequence[str], names: Sequence[str]) -> None:
 class Output(NamedTuple):
     """A file to be written: the option that names it, and its kind.
 
-    The kind is a key of ``sufrep._files.KINDS``, or "table" for the format of the path's ending.
+    The kind is a key of ``sufrep._files.KINDS``, "table" for the format of the path's ending or a table of a
+    database, or "parts" for a folder of Parquet files.
     """
 
     option: str
@@ -238,12 +283,11 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Output], *, force: b
     unless ``force`` allows it.
     """
     from sufrep._atomic import check_path
-    from sufrep._files import KINDS, is_replaceable
+    from sufrep._files import KINDS, check_partitions, is_database, is_replaceable, written_file
 
     seen: list[tuple[str, Path]] = []
-    for option, path, _ in outputs:
-        if path is None:
-            continue
+    files = [(option, written_file(path)) for option, path, _ in outputs if path is not None]
+    for option, path in files:
         if any(_is_same_file(path, read) for read in inputs):
             raise usage_error(
                 f"{str(path)!r} is an input, which would be replaced; name another file.", option
@@ -252,14 +296,25 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Output], *, force: b
             if _is_same_file(path, other):
                 raise usage_error(f"{str(path)!r} is also the file of {earlier}; name another file.", option)
         seen.append((option, path))
-    for option, path, kind in outputs:
-        if path is None:
+    for option, path, kind in ((option, path, kind) for option, path, kind in outputs if path is not None):
+        if kind == "parts":
+            check_partitions(path)
+            continue
+        if is_database(path):
+            _check_database(option, path, force=force)
             continue
         written = _table_kind(option, path) if kind == "table" else kind
         check_path(path)
         if not force and not is_replaceable(path, written):
             what = f"{str(path)!r} exists and is not {KINDS[written]}; name another file, or replace it"
             raise usage_error(f"{what} with --force.", option)
+
+
+def _check_database(option: str, path: Path, *, force: bool) -> None:
+    from sufrep._files import check_database
+
+    if check_database(path) and not force:
+        raise usage_error(f"{str(path)!r} exists; name another table, or replace it with --force.", option)
 
 
 def _table_kind(option: str, path: Path) -> str:

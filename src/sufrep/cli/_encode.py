@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -16,11 +17,12 @@ from sufrep.cli._arguments import (
     ColumnRoles,
     DropOption,
     ForceOption,
+    LazyOption,
     Output,
+    PartitionOption,
     Spelling,
-    TableArgument,
+    TablesArgument,
     TextOption,
-    check_outputs,
     known_names,
     message,
     output_option,
@@ -29,12 +31,21 @@ from sufrep.cli._arguments import (
     report_warnings,
     usage_error,
 )
-from sufrep.cli._progress import progress
+from sufrep.cli._lazy import (
+    TableOutput,
+    apply_lazily,
+    check_lazy,
+    find_inputs,
+    fit_lazily,
+    refuse_clashing_names,
+    write_encoded,
+)
+from sufrep.cli._progress import phases, progress
 from sufrep.cli._saved import BATCH, FITTED_SPELLING, BatchEncoder, EncoderArgument, SavedSteps
 from sufrep.errors import NoCovariateWarning, TextColumnWarning, UninformativeGroupWarning, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
 
@@ -70,12 +81,18 @@ _OPTIONS = {
     "min_frequency": "--min-frequency",
     "random_state": "--seed",
     "time": "--time",
+    "sample_rows": "--sample-rows",
+    "sample_by": "--sample-by",
 }
 _FIXED = ("remainder", "sparse_output", "estimator", "verbose")
 _SPELLING = Spelling({**_OPTIONS, "remainder='drop'": "--drop"}, others="--param")
 
+# Rows of a table that is not read into memory which tell whether a covariate is nearly the target.
+_HEAD_ROWS = 10_000
+
 _OUT_HELP = (
-    "File for the new table: .csv or .tsv, each also with .gz; .parquet; .feather or .arrow; - prints CSV."
+    "File for the new table: .csv or .tsv, each also with .gz; .parquet; .feather or .arrow; - prints CSV; "
+    "duckdb:results.db#houses is a table of a DuckDB database."
 )
 OutOption = Annotated[
     Path | None,
@@ -85,7 +102,7 @@ OutOption = Annotated[
 
 @_SPELLING.errors()
 def encode(
-    table: TableArgument,
+    table: TablesArgument,
     group: Annotated[
         list[str],
         typer.Option(
@@ -127,9 +144,17 @@ def encode(
             help="Column that says when each row happened: what uses the target is learnt from earlier rows.",
         ),
     ] = None,
+    fold: Annotated[
+        str | None,
+        typer.Option(
+            "--fold",
+            help="Column that holds the fold of each row: what uses the target is learnt from other folds.",
+        ),
+    ] = None,
     drop: DropOption = [],
     text: TextOption = [],
     out: OutOption = None,
+    partition_by: PartitionOption = [],
     save: Annotated[
         Path | None, output_option("--save", "File for the encoder, for `sufrep apply` and sufrep.load.")
     ] = None,
@@ -151,6 +176,21 @@ def encode(
             help="Further parameters of the encoder, as in --param n_components=3; several may follow.",
         ),
     ] = [],
+    lazy: LazyOption = False,
+    sample_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--sample-rows",
+            min=2,
+            help="Rows that methods learn from which need rows, if the table is not read into memory.",
+        ),
+    ] = None,
+    sample_by: Annotated[
+        str | None,
+        typer.Option(
+            "--sample-by", help="Column that distinguishes rows, such as an identifier, to draw the sample."
+        ),
+    ] = None,
     force: ForceOption = False,
 ) -> None:
     """Encode a column of a table.
@@ -160,11 +200,19 @@ def encode(
     the other folds, so that a model may be trained on the new table. `sufrep apply` encodes new rows with
     what was learnt from all rows.
 
+    Several files, a folder or a pattern are one table, which may be larger than memory. It is not read into
+    memory, and the order of its rows is not kept; the same holds for one file with `--lazy`. If the target is
+    used, `--fold` is necessary then; methods that need rows learn from a sample (`--sample-rows`).
+
     Example: sufrep encode houses.csv --group zipcode --target price --out train.parquet --save zip.sufrep
     """
-    roles = ColumnRoles.from_options(group, target, covariates, drop, time)
+    roles = ColumnRoles.from_options(group, target, covariates, drop, time, fold)
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
+    parts = _check_partitions(partition_by, drop, out)
+    output = None if out is None else TableOutput(out, parts, force)
+    if sample_by is not None and sample_rows is None:
+        raise usage_error("it needs --sample-rows.", "--sample-by")
     further = parse_parameters(param)
     if target is not None and no_target:
         raise usage_error("it cannot be combined with --target.", "--no-target")
@@ -176,35 +224,108 @@ def encode(
             "its column, name the --covariates, or use --no-target if there is none.",
             "--target",
         )
-    from sufrep._files import table_files, write_table
-
-    outputs = [Output("--out", out, "table"), Output("--save", save, "encoder")]
-    check_outputs(table_files(table), outputs, force=force)
+    outputs = [_output(out, partition_by), Output("--save", save, "encoder")]
+    tables = find_inputs(table, [], *outputs, force=force)
     parameters: dict[str, Any] = {
         "unseen": unseen.value,
         "missing": missing.value,
         "min_frequency": _count(min_frequency),
     }
+    if sample_rows is not None:
+        parameters |= {"sample_rows": sample_rows, "sample_by": sample_by}
     encoder = build_encoder(method, roles, parameters | further, seed)
-    with progress("encode") as report:
-        report(0, 3, "")
-        parents = parent_columns(further)
-        source, roles = roles.open(table, [*parents, *text])
+    job = _Job(encoder, method, roles, output, save)
+    needed = [*partition_by, *([] if sample_by is None else [sample_by])]
+
+    def opened() -> TableSource:
+        source, job.roles = roles.open(tables, [*parent_columns(further), *text], needed)
         report_notes(source)
-        encoder.set_params(group=roles.group)
-        rows = source.read()
-        report(1, 3, "read")
-        with report_warnings(_SPELLING):
-            encoded = encode_rows(encoder, rows, roles, source.where)
-        report_covariates(encoder, rows, roles)
-        report(2, 3, "fitted")
-        if out is not None:
-            write_table(encoded, out)
-        if save is not None:
-            keep_reading(encoder.set_output(transform="default"), source)
-            encoder.save(save)
-        report(3, 3, "written")
+        encoder.set_params(group=job.roles.group)
+        return source
+
+    if lazy or len(tables) > 1:
+        source = job.run_lazily(opened)
+    else:
+        if sample_rows is not None:
+            message("note: a single file is read into memory; --sample-rows is for several files, or --lazy.")
+        source = job.run(opened)
     print_result(_summary(encoder, source, out, save), [out, save])
+
+
+def _output(out: Path | None, partition_by: Sequence[str]) -> Output:
+    return Output("--out", out, "parts" if partition_by else "table")
+
+
+def _check_partitions(partition_by: Sequence[str], drop: Sequence[str], out: Path | None) -> tuple[str, ...]:
+    """The columns that partition the new table, each once; raise if they are not part of it."""
+    both = set(partition_by).intersection(drop)
+    if both:
+        raise usage_error(f"{min(both)!r} is also in --drop.", "--partition-by")
+    if out is None and partition_by:
+        raise usage_error("no table is written; name its folder with --out.", "--partition-by")
+    return tuple(dict.fromkeys(partition_by))
+
+
+@dataclass(slots=True)
+class _Job:
+    """What `encode` is to do with a table."""
+
+    encoder: GroupEncoder
+    method: str
+    roles: ColumnRoles
+    output: TableOutput | None
+    save: Path | None
+
+    def run(self, opened: Callable[[], TableSource]) -> TableSource:
+        """Read the table into memory, encode and write it."""
+        from sufrep._files import batch_sink
+
+        with progress("encode") as report:
+            report(0, 3, "")
+            source = opened()
+            rows = source.read()
+            report(1, 3, "read")
+            with report_warnings(_SPELLING):
+                encoded = encode_rows(self.encoder, rows, self.roles, source.where)
+            report_covariates(self.encoder, rows, self.roles)
+            report(2, 3, "fitted")
+            if self.output is not None:
+                path, partition_by, force = self.output.path, self.output.partition_by, self.output.force
+                with batch_sink(path, partition_by, replace=force) as write:
+                    write(encoded)
+            self._save(source)
+            report(3, 3, "written")
+        return source
+
+    def run_lazily(self, opened: Callable[[], TableSource]) -> TableSource:
+        """Encode and write the table without reading it into memory."""
+        writes = self.output is not None
+        check_lazy(self.encoder, self.method, self.roles, writes=writes)
+        with phases("encode") as tell:
+            tell("reading")
+            source = opened()
+            tell("fitting")
+            with report_warnings(_SPELLING):
+                rows = fit_lazily(self.encoder, source, self.roles, writes=writes)
+            report_covariates(self.encoder, source.rows.head(_HEAD_ROWS).collect(), self.roles)
+            if self.output is None:
+                self._save(source)
+            else:
+                refuse_clashing_names(source.names, _new_names(self.encoder), source.where)
+                write_encoded(
+                    self.encoder, rows, source, self.output, tell, finish=lambda: self._save(source)
+                )
+        return source
+
+    def _save(self, source: TableSource) -> None:
+        if self.save is not None:
+            keep_reading(self.encoder.set_output(transform="default"), source)
+            self.encoder.save(self.save)
+
+
+def _new_names(encoder: GroupEncoder) -> list[str]:
+    names: list[str] = encoder.get_feature_names_out().tolist()
+    return names[len(encoder.layout_.kept) :]
 
 
 def keep_reading(first: Any, source: TableSource) -> None:
@@ -225,6 +346,8 @@ def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], s
     known = plain.get_params(deep=False)
     further = [name for name in known if name not in _OPTIONS and name not in _FIXED]
     for name in parameters:
+        if name in ("sample_rows", "sample_by") and name not in known:
+            raise usage_error(f"{method} learns from all rows.", _OPTIONS[name])
         if name not in known:
             near = get_close_matches(name, further, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(further)}."
@@ -245,8 +368,9 @@ def build_encoder(method: str, roles: ColumnRoles, parameters: dict[str, Any], s
     uses_target = encoder.__sklearn_tags__().target_tags.required
     if uses_target and roles.target is None:
         raise _target_needed(f"{method} with these parameters")
-    if roles.time is not None and not uses_target:
-        raise usage_error(f"{method} with these parameters does not use the target.", "--time")
+    for option, column in (("--time", roles.time), ("--fold", roles.fold)):
+        if column is not None and not uses_target:
+            raise usage_error(f"{method} with these parameters does not use the target.", option)
     return encoder
 
 
@@ -308,7 +432,7 @@ def encode_rows(encoder: GroupEncoder, rows: pl.DataFrame, roles: ColumnRoles, w
         # Text stays in the table as it is; of the covariates there are as many as the table has.
         warnings.simplefilter("ignore", TextColumnWarning)
         warnings.simplefilter("ignore", NoCovariateWarning)
-        encoded = encoder.set_output(transform="polars").fit_transform(X, y)
+        encoded = encoder.set_output(transform="polars").fit_transform(X, y, fold=roles.fold)
     return with_new_columns(rows, encoded[:, len(encoder.layout_.kept) :], where)
 
 
@@ -368,18 +492,13 @@ def _is_numeric(dtype: pl.DataType) -> bool:
 
 def with_new_columns(rows: pl.DataFrame, new: pl.DataFrame, where: str) -> pl.DataFrame:
     """Append new columns, whose names must be new."""
-    from sufrep.errors import TableContentError
-
-    clashing = [name for name in new.columns if name in rows.columns]
-    if clashing:
-        what = f"already has columns that the encoder would add: {listed(clashing, 3)}."
-        raise TableContentError(where, what, "leave them out with --drop, or rename them.")
+    refuse_clashing_names(rows.columns, new.columns, where)
     return rows.hstack(new)
 
 
 def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save: Path | None) -> str:
     """The levels, the new columns and the files, in a few lines."""
-    names = encoder.get_feature_names_out().tolist()[len(encoder.layout_.kept) :]
+    names = _new_names(encoder)
     lines = [
         f"{name}: {representation.n_levels:,} level(s) in {source.n_rows:,} row(s)"
         for name, representation in encoder.representations_.items()
@@ -396,7 +515,7 @@ def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save:
 @FITTED_SPELLING.errors()
 def apply(
     encoder: EncoderArgument,
-    table: TableArgument,
+    table: TablesArgument,
     out: Annotated[
         Path,
         output_option(
@@ -405,8 +524,10 @@ def apply(
             show_default=False,
         ),
     ],
+    partition_by: PartitionOption = [],
     drop: DropOption = [],
     text: TextOption = [],
+    lazy: LazyOption = False,
     force: ForceOption = False,
 ) -> None:
     """Encode new rows with a saved encoder.
@@ -416,34 +537,57 @@ def apply(
     all their rows in the table suggest, where the encoder can estimate them; those of an average level with
     `encode --unseen prior`; and `encode --unseen error` forbids them. Numbers are read as when the encoder
     was fitted, with the same decimal sign. Rows are read in batches, so the table may be larger than memory;
-    only the rows of new levels must fit in it.
+    only the rows of new levels must fit in it. Of several files, a folder or a pattern, the order of the rows
+    is not kept, and not even the rows of new levels are read into memory where a level's means describe it;
+    the same holds for one file with `--lazy`.
 
     Example: sufrep apply zip.sufrep new.csv --out new.parquet
     """
-    from sufrep._files import TableWriter, open_table, table_files
+    from sufrep._files import open_table
 
-    check_outputs([encoder, *table_files(table)], [Output("--out", out, "table")], force=force)
+    output = TableOutput(out, _check_partitions(partition_by, drop, out), force)
+    tables = find_inputs(table, [encoder], _output(out, partition_by), force=force)
     saved = SavedSteps.read(encoder)
-    rows_encoder, needed = BatchEncoder(saved), saved.columns()
+    batches, needed = BatchEncoder(saved), saved.columns()
     left_out = [name for name in drop if name not in needed]
     as_text = (*saved.text_columns(), *text)
-    source = open_table(table, text=as_text, drop=left_out, needed=needed, reading=saved.reading)
+    columns = [*needed, *partition_by]
+    source = open_table(tables, text=as_text, drop=left_out, needed=columns, reading=saved.reading)
     report_notes(source)
-    n_rows, removed = 0, dict.fromkeys((*drop, *saved.dropped()))
-    passes = 2 if rows_encoder.learns else 1
+    removed = [*dict.fromkeys((*drop, *saved.dropped()))]
+    if lazy or len(tables) > 1:
+        with phases("apply") as tell:
+            n_new = apply_lazily(saved, batches, source, output, removed, tell)
+    else:
+        n_new = _apply_in_order(batches, needed, source, output, removed)
+    print_result(f"{source.n_rows:,} row(s) in {out}; {n_new:,} of them with a new level", [out])
+
+
+def _apply_in_order(
+    encoder: BatchEncoder,
+    needed: Sequence[str],
+    source: TableSource,
+    output: TableOutput,
+    removed: Sequence[str],
+) -> int:
+    """Write a table in batches, in the order of its rows; return the number of rows with a new level."""
+    from sufrep._files import batch_sink
+
+    n_rows, passes = 0, 2 if encoder.learns else 1
     n_batches = passes * -(-source.n_rows // BATCH)
-    with progress("apply") as report, TableWriter(out) as writer:
+    sink = batch_sink(output.path, output.partition_by, replace=output.force)
+    with progress("apply") as report, sink as write:
         report(0, n_batches, "")
         n_done = 0
-        if rows_encoder.learns:
+        if encoder.learns:
             for n_done, batch in enumerate(source.batches(BATCH), 1):
-                rows_encoder.collect(batch.select(needed))
+                encoder.collect(batch.select(needed))
                 report(n_done, n_batches, "looking for new levels")
-            rows_encoder.learn()
+            encoder.learn()
         for n_more, batch in enumerate(source.batches(BATCH), 1):
             rows = batch.drop(removed, strict=False)
-            writer.write(with_new_columns(rows, rows_encoder.transform(batch.select(needed)), source.where))
+            write(with_new_columns(rows, encoder.transform(batch.select(needed)), source.where))
             n_rows += rows.height
             report(n_done + n_more, n_batches, f"{n_rows:,} rows")
-    rows_encoder.warn()
-    print_result(f"{n_rows:,} row(s) in {out}; {rows_encoder.n_unseen:,} of them with a new level", [out])
+    encoder.warn()
+    return encoder.n_unseen

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sufrep._progress import LOG_PERIOD, Lines, print_end, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
     from rich.live import Live
@@ -66,6 +66,43 @@ def waiting(what: str) -> Iterator[None]:
         return
     started = monotonic()
     yield
+    print_end(what, monotonic() - started)
+
+
+@contextmanager
+def phases(what: str) -> Iterator[Callable[[str], None]]:
+    """Show what a job without countable steps does, and for how long; elsewhere a line every half minute.
+
+    What is called with a note may be called from any thread.
+    """
+    console = _error_console()
+    if console.is_terminal:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (
+            SpinnerColumn(),
+            TextColumn(what),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}", markup=False),
+        )
+        with Progress(*columns, console=console) as bar:
+            task = bar.add_task("", total=None, note="")
+            yield lambda note: bar.update(task, note=note)
+        return
+    notes, started, ended = [""], monotonic(), threading.Event()
+
+    def print_lines() -> None:
+        while not ended.wait(LOG_PERIOD):
+            elapsed = time_in_words(monotonic() - started)
+            print(f"{what}: {elapsed} so far  {notes[-1]}".rstrip(), file=sys.stderr)
+
+    thread = threading.Thread(target=print_lines, daemon=True)
+    thread.start()
+    try:
+        yield lambda note: notes.__setitem__(0, note)
+    finally:
+        ended.set()
+        thread.join()
     print_end(what, monotonic() - started)
 
 

@@ -14,7 +14,7 @@ from sufrep.cli._arguments import Spelling, message
 from sufrep.errors import EncoderFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import polars as pl
 
@@ -216,12 +216,17 @@ class BatchEncoder:
 
     def warn(self) -> None:
         """Print a warning for each group whose levels are all new."""
-        tables = getattr(self._encoder, "representations_", {})
-        for name, n_known in self._known.items():
-            if not n_known:
-                levels = [str(level) for level in tables[name].levels[:3]]
-                message(
-                    f"warning: no row has a level of {name!r} that the encoder knows "
-                    f"({', '.join(levels)}, …); all levels are new.\n"
-                    "Hint: check that the levels are spelled in the same way in both tables."
-                )
+        if self._encoder is not None:
+            warn_of_new_levels(self._encoder, self._known)
+
+
+def warn_of_new_levels(encoder: GroupEncoder, known: Mapping[str, int]) -> None:
+    """Print a warning for each group whose levels are all new, given the number of rows with others."""
+    for name, n_known in known.items():
+        if not n_known:
+            levels = [str(level) for level in encoder.representations_[name].levels[:3]]
+            message(
+                f"warning: no row has a level of {name!r} that the encoder knows "
+                f"({', '.join(levels)}, …); all levels are new.\n"
+                "Hint: check that the levels are spelled in the same way in both tables."
+            )

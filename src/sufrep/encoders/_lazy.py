@@ -7,6 +7,7 @@ vectors by a join with the table of levels (`LevelLookup`) instead of by positio
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ from sufrep.representation import dense_values, level_label
 from sufrep.solvers.new_levels import NewLevels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sufrep._arrays import Codes, Levels
     from sufrep._frames import Key
     from sufrep.encoders._base import GroupEncoder
@@ -64,6 +67,60 @@ def sample_rows(encoder: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     if sample is None:
         raise NoRowsError(len(whole.names))
     return sample
+
+
+def fit_and_append(encoder: GroupEncoder, X: Any, y: str | None, fold: str | None) -> Any:
+    """Fit an encoder to a lazy frame, and return all its columns, as they are, followed by the new ones.
+
+    Unlike ``fit_transform`` this keeps the group columns, the target and the folds.
+    """
+    if encoder._needs.rows:
+        encoder.fit(X, y)
+        # The sample has rows of every level, so there are no new ones to be estimated.
+        known = copy(encoder).set_params(unseen="prior")
+        return append_columns(known, X, X)
+    inputs = encoder._read(X, y, None, fold=fold)
+    encoder._learn(inputs)
+    return _append(X, lazy_lookups(encoder, inputs, training=True))
+
+
+def append_columns(encoder: GroupEncoder, known: Any, whole: Any) -> Any:
+    """All columns of a lazy frame, as they are, followed by the new ones of a fitted encoder.
+
+    Parameters
+    ----------
+    encoder : GroupEncoder
+    known : lazy frame
+        The columns that ``fit`` saw.
+    whole : lazy frame
+        The same rows with further columns.
+    """
+    return _append(whole, lazy_lookups(encoder, encoder._read_new(known), training=False))
+
+
+def _append(X: Any, lookups: list[LevelLookup]) -> Any:
+    whole = LazyTable.from_native(X)
+    return whole.encode(range(len(whole.names)), lookups, "default")
+
+
+def mark_known(encoder: GroupEncoder, X: Any, names: Sequence[str]) -> Any:
+    """A lazy frame of the group columns and, for each group, 1 where the encoder knows the level, else 0.
+
+    Parameters
+    ----------
+    encoder : GroupEncoder
+    X : lazy frame
+        The columns that ``fit`` saw.
+    names : sequence of str
+        Names of the new columns.
+    """
+    inputs = encoder._read_new(X)
+    lookups = [
+        LevelLookup(factor, known.levels, np.ones((known.n_levels, 1)), np.zeros(1), (name,))
+        for factor, known, name in zip(inputs.factors, encoder.representations_.values(), names, strict=True)
+    ]
+    groups = sorted({column for columns in inputs.layout.groups for column in columns})
+    return inputs.table.encode(groups, lookups, "default")
 
 
 def read_lazy_weights(table: LazyTable, weight: Key | None) -> Any:
@@ -153,7 +210,7 @@ def refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
     if training and encoder._needs.rows:
         raise LazyTrainingError(
             f"{kind} learnt from a sample of the rows, and X is a lazy frame.",
-            "call fit, and then transform.",
+            "call fit, and transform for new rows.",
         )
 
 

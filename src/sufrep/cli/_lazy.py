@@ -1,0 +1,290 @@
+"""Tables that are not read into memory: moments by queries, encoding by a join, written while they are read.
+
+What a join cannot express (rows whose columns depend on their own covariates, steps before the encoder) is
+computed in batches of rows instead.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sufrep.cli._arguments import Output, check_outputs, usage_error
+from sufrep.cli._saved import BATCH, BatchEncoder, SavedSteps, warn_of_new_levels
+from sufrep.errors import (
+    LazyOutputError,
+    LazyTrainingError,
+    RowsNeededError,
+    SufrepError,
+    TableContentError,
+    UninformativeGroupWarning,
+    UnseenLevelsWarning,
+    listed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import polars as pl
+
+    from sufrep._files import TableSource
+    from sufrep.cli._arguments import ColumnRoles
+    from sufrep.encoders._base import GroupEncoder
+
+# What encoders say about lazy frames, and what that means here.
+_WORDS = {
+    ", and X is a lazy frame": ", and the table is not read into memory",
+    "collect the frame first": "name a single file without --lazy",
+    "collect the frame": "name a single file without --lazy",
+    "call fit, and transform for new rows": "leave --out out, and encode new rows with `sufrep apply`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutput:
+    """Where the new table goes.
+
+    Attributes
+    ----------
+    path : Path
+    partition_by : tuple of str
+    force : bool
+        Whether a table of a database is replaced.
+    """
+
+    path: Path
+    partition_by: tuple[str, ...] = ()
+    force: bool = False
+
+
+def find_inputs(
+    given: Sequence[str], others: Sequence[Path], table: Output, *further: Output, force: bool
+) -> list[str]:
+    """The tables that names stand for; raise if an output cannot be written or would replace an input."""
+    from sufrep._files import find_tables, is_database, table_files
+
+    tables = find_tables(given)
+    for folder in (name for name in given if os.path.isdir(name)):
+        for option, path, _ in (table, *further):
+            if path is not None and _is_below(path, folder):
+                what = (
+                    f"{str(path)!r} is in the folder {folder!r}, which is read, and would become part of it"
+                )
+                raise usage_error(f"{what}; name another folder.", option)
+    inputs = [*others]
+    for name in tables:
+        # Another table of the database that is read is no input.
+        other_table = table.path is not None and is_database(table.path) and str(table.path) != name
+        if not (other_table and "#" in name and is_database(name)):
+            inputs += table_files(name)
+    check_outputs(inputs, [table, *further], force=force)
+    return tables
+
+
+def _is_below(path: Path, folder: str) -> bool:
+    from sufrep._files import written_file
+
+    return Path(os.path.realpath(written_file(path))).is_relative_to(os.path.realpath(folder))
+
+
+def check_lazy(encoder: GroupEncoder, method: str, roles: ColumnRoles, *, writes: bool) -> None:
+    """Raise if an encoder cannot do what is asked for without the table in memory."""
+    needs, parameters = encoder._needs, encoder.get_params(deep=False)
+    if needs.rows and parameters.get("sample_rows") is None:
+        other = " (or --param solver=lda, which needs none)" if "solver" in parameters else ""
+        what = f"{method} learns from rows, and the table is not read into memory; name the size of a sample"
+        raise usage_error(f"{what}, such as 100000{other}; see also --sample-by.", "--sample-rows")
+    if roles.time is not None and not needs.rows:
+        what = "rows that are not read into memory have no order; use --fold with a column of folds"
+        raise usage_error(f"{what}, or name a single file.", "--time")
+    if writes and needs.uses_target and needs.rows:
+        what = f"{method} learns from the target of a sample, and must not encode the rows it learnt from"
+        hint = "use --save alone and encode new rows with `sufrep apply`, or another --method with --fold"
+        raise usage_error(f"{what}; {hint}.", "--out")
+    if writes and needs.uses_target and roles.fold is None:
+        what = f"{method} learns from the target, so that rows are encoded by what other folds say"
+        hint = "name a column that holds the fold of each row, or use --save alone"
+        raise usage_error(f"{what}; {hint}.", "--fold")
+
+
+def fit_lazily(encoder: GroupEncoder, source: TableSource, roles: ColumnRoles, *, writes: bool) -> Any:
+    """Fit an encoder; return the rows with the new columns, None if they are not written or need batches."""
+    from sufrep.encoders._lazy import fit_and_append
+
+    with _explained(source), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UninformativeGroupWarning)  # the summary says it
+        if not writes or encoder._needs.own_covariates:
+            rows = source.rows if roles.fold is None else source.rows.drop(roles.fold)
+            encoder.fit(rows, roles.target)
+            return None
+        return fit_and_append(encoder, source.rows, roles.target, roles.fold)
+
+
+def refuse_clashing_names(names: Sequence[str], new: Sequence[str], where: str) -> None:
+    """Raise if a table has columns that an encoder would add."""
+    clashing = [name for name in new if name in names]
+    if clashing:
+        what = f"already has columns that the encoder would add: {listed(clashing, 3)}."
+        raise TableContentError(where, what, "leave them out with --drop, or rename them.")
+
+
+def write_encoded(
+    encoder: GroupEncoder,
+    rows: pl.LazyFrame | None,
+    source: TableSource,
+    output: TableOutput,
+    tell: Callable[[str], None],
+    finish: Callable[[], None],
+) -> None:
+    """Write the rows of an encoder that was fitted to them; ``finish`` is called before they appear."""
+    with ExitStack() as stack:
+        if rows is not None:
+            _sink(rows, source, output, tell, stack)
+        else:
+            saved = SavedSteps(output.path, [], encoder.set_output(transform="polars"))
+            _write_batches(BatchEncoder(saved), saved.columns(), source, output, (), tell, stack)
+            encoder.set_output(transform="default")
+        finish()
+
+
+class RowCounter:
+    """Counts rows that are written, and reports them."""
+
+    def __init__(self, n_rows: int, tell: Callable[[str], None]) -> None:
+        self.n_done, self._n_rows, self._tell = 0, n_rows, tell
+
+    def __call__(self, more: int) -> None:
+        self.n_done += more
+        self._tell(f"{self.n_done:,} of {self._n_rows:,} rows written")
+
+
+def _sink(
+    rows: pl.LazyFrame,
+    source: TableSource,
+    output: TableOutput,
+    tell: Callable[[str], None],
+    stack: ExitStack,
+) -> None:
+    from sufrep._files import table_sink
+
+    tell("writing")
+    counter = RowCounter(source.n_rows, tell)
+    sink = table_sink(output.path, output.partition_by, replace=output.force, seen=counter)
+    stack.enter_context(sink)(rows)
+
+
+def _write_batches(
+    encoder: BatchEncoder,
+    needed: Sequence[str],
+    source: TableSource,
+    output: TableOutput,
+    removed: Sequence[str],
+    tell: Callable[[str], None],
+    stack: ExitStack,
+) -> None:
+    """Encode rows in batches, in their order."""
+    from sufrep._files import batch_sink
+
+    counter = RowCounter(source.n_rows, tell)
+    if encoder.learns:
+        tell("looking for new levels")
+        for batch in source.batches(BATCH):
+            encoder.collect(batch.select(needed))
+        encoder.learn()
+    write = stack.enter_context(batch_sink(output.path, output.partition_by, replace=output.force))
+    for batch in source.batches(BATCH):
+        rows, new = batch.drop(removed, strict=False), encoder.transform(batch.select(needed))
+        refuse_clashing_names(rows.columns, new.columns, source.where)
+        write(rows.hstack(new))
+        counter(rows.height)
+
+
+# Saved encoders
+
+
+def apply_lazily(
+    saved: SavedSteps,
+    batches: BatchEncoder,
+    source: TableSource,
+    output: TableOutput,
+    removed: Sequence[str],
+    tell: Callable[[str], None],
+) -> int:
+    """Write a table with the columns of a saved encoder; return the number of rows with a new level."""
+    with ExitStack() as stack:
+        encoder = saved.encoder
+        if encoder is None or not _is_join(saved):
+            _write_batches(batches, saved.columns(), source, output, removed, tell, stack)
+            batches.warn()
+            return batches.n_unseen
+        tell("looking for new levels")
+        n_unseen, known = count_known(encoder, source, saved.columns())
+        with _explained(source), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnseenLevelsWarning)  # `warn_of_new_levels` looks at all rows
+            rows = _joined(encoder, source, saved.columns(), removed)
+        _sink(rows, source, output, tell, stack)
+    warn_of_new_levels(encoder, known)
+    return n_unseen
+
+
+def _is_join(saved: SavedSteps) -> bool:
+    """Whether the new columns of a row follow from its level alone."""
+    encoder = saved.encoder
+    if saved.first or encoder is None or encoder._needs.own_covariates:
+        return False
+    rules = vars(encoder).get("new_levels_", {}).values()
+    return encoder.unseen != "estimate" or not any(rule is not None and rule.needs_rows for rule in rules)
+
+
+def _joined(encoder: Any, source: TableSource, needed: Sequence[str], removed: Sequence[str]) -> pl.LazyFrame:
+    from sufrep.encoders._describing import new_columns
+    from sufrep.encoders._lazy import append_columns
+
+    new = new_columns([encoder])
+    refuse_clashing_names([name for name in source.names if name not in removed], new, source.where)
+    encoder.set_output(transform="default")
+    joined: pl.LazyFrame = append_columns(encoder, source.rows.select(needed), source.rows)
+    # Not by the names alone: a column that was left out may have the name of a new one.
+    return joined.drop([name for name in removed if name in source.names])
+
+
+def count_known(encoder: Any, source: TableSource, needed: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """The number of rows with a new level, and for each group that of rows with a known one or none."""
+    import polars as pl
+
+    from sufrep.encoders._lazy import mark_known
+
+    groups = dict(zip(encoder.representations_, encoder.layout_.groups, strict=True))
+    names = {group: f"{group}\0known" for group in groups}
+    with _explained(source):
+        marks = mark_known(encoder, source.rows.select(needed), list(names.values()))
+        known = {}
+        for group, columns in groups.items():
+            known[group] = pl.col(names[group]) == 1
+            if encoder.missing != "level":
+                keys = [encoder.layout_.names[column] for column in columns]
+                # A null that is not a level gets the prior because it is null, not because it is new.
+                known[group] |= pl.any_horizontal(pl.col(keys).is_null())
+        wanted = [one.sum().alias(group) for group, one in known.items()]
+        unseen = (~pl.all_horizontal(known.values())).sum().alias("\0unseen")
+        found = marks.select(*wanted, unseen).collect(engine="streaming").row(0, named=True)
+    return found.pop("\0unseen"), found
+
+
+@contextmanager
+def _explained(source: TableSource) -> Iterator[None]:
+    """Let errors about lazy frames speak of tables, and report damaged files."""
+    from sufrep._files import reading_errors
+
+    try:
+        with reading_errors(source.where):
+            yield
+    except (LazyOutputError, LazyTrainingError, RowsNeededError) as error:
+        text = str(error)
+        for words, meaning in _WORDS.items():
+            text = text.replace(words, meaning)
+        raise SufrepError(text) from error
