@@ -23,7 +23,7 @@ WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py te
 WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers unit browser format pictures bench fuzz lock clean
+.PHONY: help demo test lint types layers unit browser engines format pictures bench fuzz lock clean
 
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,15 @@ browser: ## Make sure that a browser is there for the tests of pages (installs D
 		if [ "$$(id -u)" != 0 ] && command -v sudo > /dev/null; then as_root=sudo; fi; \
 		$$as_root apt-get update && $$as_root apt-get install --yes --no-install-recommends chromium fonts-dejavu-core < /dev/null; \
 	else echo "No browser found: install Chromium or Chrome, or the tests of pages will be skipped."; fi
+
+# The same for the engines of lazy frames: Java and a PostgreSQL server from Debian's packages, the rest into .venv.
+engines: $(READY) ## Make sure that Spark, Ibis and PostgreSQL are there for the tests of lazy frames
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,engines]" --constraint constraints.txt
+	@if command -v java > /dev/null && ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1; then :; \
+	elif command -v apt-get > /dev/null; then \
+		if [ "$$(id -u)" != 0 ] && command -v sudo > /dev/null; then as_root=sudo; fi; \
+		$$as_root apt-get update && $$as_root apt-get install --yes --no-install-recommends openjdk-17-jre-headless postgresql < /dev/null; \
+	else echo "Java or PostgreSQL was not found: install them, or the tests that need them will be skipped."; fi
 
 format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .

@@ -697,8 +697,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def _warn_of_columns(self, table: Table, layout: Layout) -> None:
         """Warn if the groups are alone, or if text passes through.
 
-        Only what users fit themselves warns: no component, fold or method of a comparison. A lazy frame goes to
-        another table, not to a learner.
+        Only what users fit themselves warns: no component, fold or method of a comparison. A lazy frame goes
+        to another table, not to a learner.
         """
         if isinstance(table, LazyTable):
             return
