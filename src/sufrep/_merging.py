@@ -41,6 +41,8 @@ class Union(NamedTuple):
 
     def total(self, left: Array, right: Array) -> Array:
         """Sum of two tables, each with a row for each level of its part."""
+        if self.rows[0] is self.rows[1]:  # both have all levels
+            return left + right
         found = np.zeros((self.n_levels, *left.shape[1:]), dtype=left.dtype)
         found[self.rows[0]] = left
         found[self.rows[1]] += right
