@@ -73,3 +73,22 @@ def plain_table(comparison: Comparison) -> Any:
 def without_seconds() -> Callable[[Comparison], Any]:
     """``without_seconds(comparison)`` is its table without times."""
     return plain_table
+
+
+@pytest.fixture(scope="session")
+def values_of() -> Callable[[Any], list[dict[str, Any]]]:
+    """``values_of(chart)`` gives all rows of data of an Altair chart, at any depth."""
+    return _values_of
+
+
+def _values_of(chart: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    waiting = [chart.to_dict()]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            found += part["data"]["values"] if "values" in part.get("data", ()) else []
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return found

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sufrep import make_encoder
 from sufrep._compare._data import read_data
 from sufrep._compare._levels import group_means, level_plane, means_spectrum, target_means
-from sufrep._compare._page import MAPPABLE
+from sufrep._compare._page_charts import MAPPABLE
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-50, 50)), min_size=1, max_size=20))

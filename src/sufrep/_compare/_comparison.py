@@ -19,7 +19,8 @@ from sklearn.pipeline import Pipeline
 from sufrep._atomic import replace_file
 from sufrep._charts import save_chart
 from sufrep._compare._data import make_splits, read_data, sampled
-from sufrep._compare._page import comparison_chart, comparison_markdown, comparison_page
+from sufrep._compare._page import comparison_markdown, comparison_page
+from sufrep._compare._page_charts import comparison_chart
 from sufrep._compare._results import Choice, Summary, choose, choose_baseline, make_verdict, summarise
 from sufrep._compare._run import (
     ComparisonPlan,
