@@ -444,6 +444,28 @@ def test_a_table_that_has_the_new_columns_is_refused(sufrep, data, tmp_path):
     assert (again.code, "The output would have two columns called" in again.err) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            "--method means --param leave_one_out=true",
+            "--param leave_one_out=True gives every training row a mean of its own, and the table is not "
+            "read into memory.\nHint: leave it out and set --param shrinkage=auto, or name a single file",
+        ),
+        (
+            "--method one_hot",
+            "The encoding has 5 new columns; of a table that is not read into memory it has at most 3.\n"
+            "Hint: choose an encoder with fewer columns, such as --method low_rank, or name a single file",
+        ),
+    ],
+)
+def test_errors_speak_of_tables_instead_of_frames(sufrep, data, tmp_path, monkeypatch, options, message):
+    monkeypatch.setattr("sufrep._frames._lazy.MOST_NEW_COLUMNS", 3)
+    result = sufrep(f"encode {data} --group zip {options} --no-target --drop id --out {tmp_path}/out.csv")
+    assert (result.code, message in result.err) == (1, True), result.err
+    assert not (tmp_path / "out.csv").exists()
+
+
 # Saved encoders
 
 

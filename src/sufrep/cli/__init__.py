@@ -90,7 +90,7 @@ def make_app() -> typer.Typer:
     """The tree of commands."""
     import typer
 
-    from sufrep.cli import _compare, _describe, _drift, _effect, _encode, _paper
+    from sufrep.cli import _apply, _compare, _describe, _drift, _effect, _encode, _paper
     from sufrep.cli._arguments import Command, Commands, global_options
 
     app = typer.Typer(
@@ -104,7 +104,7 @@ def make_app() -> typer.Typer:
     app.command(cls=Command)(_compare.compare)
     app.command(cls=Command)(_effect.effect)
     app.command(cls=Command)(_encode.encode)
-    app.command(cls=Command)(_encode.apply)
+    app.command(cls=Command)(_apply.apply)
     app.command(cls=Command)(_drift.drift)
     app.command(cls=Command)(_describe.describe)
     app.command(cls=Command)(_compare.demo)
