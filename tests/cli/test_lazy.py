@@ -206,6 +206,15 @@ def test_one_file_is_lazy_on_request_only(sufrep, whole, tmp_path):
     same_rows(lazy, eager)
 
 
+def test_one_file_needs_no_sample(sufrep, whole, tmp_path):
+    options = "--group zip --method mnl --covariates size rooms --sample-rows 50"
+    result = sufrep(f"encode {whole} {options} --out {tmp_path}/out.parquet")
+    assert result.code == 0, result.err
+    assert (
+        "note: a single file is read into memory; --sample-rows is for several files, or --lazy" in result.err
+    )
+
+
 def test_a_folder_of_one_file_is_one_file(sufrep, tmp_path):
     write_parts(sales(), tmp_path / "data", n_parts=1)
     options = f"{MEANS} --param use_target=true"  # which needs --fold if there are several
