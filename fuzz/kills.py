@@ -38,7 +38,7 @@ _SIMULATE = """
 paper simulations --setups latent_linear --latent 2 --levels 3 --jobs 1 --methods drop means --seeds 3 --n 100
 --trees 4 --store store
 """.split()
-_TABLES = ("polars", "sufrep._files", "sufrep.encoders", "sufrep.cli._encode")
+_TABLES = ("polars", "sufrep._files", "sufrep.encoders", "sufrep.cli._encode", "sufrep.cli._apply")
 COMMANDS: dict[str, Command] = {
     "encode": Command(
         [*_ENCODE, "--out", "new.csv", "--save", "new.sufrep"], ("new.csv", "new.sufrep"), _TABLES

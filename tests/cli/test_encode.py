@@ -10,7 +10,7 @@ import pytest
 
 from sufrep import ContrastEncoder, MeansEncoder, load, make_encoder
 from sufrep._files import open_table
-from sufrep.cli import _encode
+from sufrep.cli import _apply
 from sufrep.errors import TargetError
 
 ZIPS = ("01234", "01235", "98178", "98001", "00007", "12345")
@@ -451,7 +451,7 @@ def test_new_levels_do_not_depend_on_where_a_batch_ends(sufrep, method, tmp_path
     new.write_csv(tmp_path / "new.csv")
     expected = load(tmp_path / "shop.sufrep").set_output(transform="polars").transform(new)
     for size in (1, 5, 100):
-        monkeypatch.setattr(_encode, "BATCH", size)
+        monkeypatch.setattr(_apply, "BATCH", size)
         assert (
             sufrep(f"apply {tmp_path}/shop.sufrep {tmp_path}/new.csv --out {tmp_path}/o.parquet --force").code
             == 0
@@ -483,7 +483,7 @@ def test_all_formats_hold_the_same(sufrep, encoder, new, tmp_path, ending):
 
 def test_batches_change_nothing(sufrep, encoder, new, tmp_path, monkeypatch):
     sufrep(f"apply {encoder} {new} --out {tmp_path}/whole.parquet")
-    monkeypatch.setattr(_encode, "BATCH", 1)
+    monkeypatch.setattr(_apply, "BATCH", 1)
     result = sufrep(f"apply {encoder} {new} --out {tmp_path}/parts.parquet")
     assert "2 of them with a new level" in result.out
     frames = [pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("whole", "parts")]
@@ -492,15 +492,15 @@ def test_batches_change_nothing(sufrep, encoder, new, tmp_path, monkeypatch):
 
 def test_only_one_batch_is_in_memory(sufrep, encoder, tmp_path, monkeypatch):
     (tmp_path / "long.csv").write_text("zipcode,sqft,rooms\n" + "01234,100,3\n98178,80,2\n" * 20_000)
-    monkeypatch.setattr(_encode, "BATCH", 1000)
+    monkeypatch.setattr(_apply, "BATCH", 1000)
     heights = []
-    original = _encode.BatchEncoder.transform
+    original = _apply.BatchEncoder.transform
 
     def measured(self, X):
         heights.append(X.height)
         return original(self, X)
 
-    monkeypatch.setattr(_encode.BatchEncoder, "transform", measured)
+    monkeypatch.setattr(_apply.BatchEncoder, "transform", measured)
     assert sufrep(f"apply {encoder} {tmp_path}/long.csv --out {tmp_path}/out.csv").code == 0
     assert sum(heights) == 40_000
     assert max(heights) <= 1000
@@ -519,7 +519,7 @@ def test_further_columns_are_read_as_text_on_request(sufrep, encoder, tmp_path):
 
 
 def test_a_table_of_new_levels_gives_one_warning(sufrep, encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(_encode, "BATCH", 1)
+    monkeypatch.setattr(_apply, "BATCH", 1)
     (tmp_path / "new.csv").write_text("zipcode,sqft,rooms\n1234,100,3\n7,80,2\n")
     result = sufrep(f"apply {encoder} {tmp_path}/new.csv --out {tmp_path}/out.csv")
     assert result.code == 0
@@ -529,7 +529,7 @@ def test_a_table_of_new_levels_gives_one_warning(sufrep, encoder, tmp_path, monk
 
 
 def test_a_batch_of_new_levels_among_others_gives_no_warning(sufrep, encoder, new, tmp_path, monkeypatch):
-    monkeypatch.setattr(_encode, "BATCH", 1)
+    monkeypatch.setattr(_apply, "BATCH", 1)
     assert "warning" not in sufrep(f"apply {encoder} {new} --out {tmp_path}/out.csv").err
 
 

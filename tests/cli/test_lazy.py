@@ -206,6 +206,15 @@ def test_one_file_is_lazy_on_request_only(sufrep, whole, tmp_path):
     same_rows(lazy, eager)
 
 
+def test_one_file_needs_no_sample(sufrep, whole, tmp_path):
+    options = "--group zip --method mnl --covariates size rooms --sample-rows 50"
+    result = sufrep(f"encode {whole} {options} --out {tmp_path}/out.parquet")
+    assert result.code == 0, result.err
+    assert (
+        "note: a single file is read into memory; --sample-rows is for several files, or --lazy" in result.err
+    )
+
+
 def test_a_folder_of_one_file_is_one_file(sufrep, tmp_path):
     write_parts(sales(), tmp_path / "data", n_parts=1)
     options = f"{MEANS} --param use_target=true"  # which needs --fold if there are several
@@ -442,6 +451,28 @@ def test_a_table_that_has_the_new_columns_is_refused(sufrep, data, tmp_path):
     assert sufrep(f"encode {data} {MEANS} --out {tmp_path}/out --partition-by year").code == 0
     again = sufrep(f"encode {tmp_path}/out {MEANS} --out {tmp_path}/again.parquet")
     assert (again.code, "The output would have two columns called" in again.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            "--method means --param leave_one_out=true",
+            "--param leave_one_out=True gives every training row a mean of its own, and the table is not "
+            "read into memory.\nHint: leave it out and set --param shrinkage=auto, or name a single file",
+        ),
+        (
+            "--method one_hot",
+            "The encoding has 5 new columns; of a table that is not read into memory it has at most 3.\n"
+            "Hint: choose an encoder with fewer columns, such as --method low_rank, or name a single file",
+        ),
+    ],
+)
+def test_errors_speak_of_tables_instead_of_frames(sufrep, data, tmp_path, monkeypatch, options, message):
+    monkeypatch.setattr("sufrep._frames._lazy.MOST_NEW_COLUMNS", 3)
+    result = sufrep(f"encode {data} --group zip {options} --no-target --drop id --out {tmp_path}/out.csv")
+    assert (result.code, message in result.err) == (1, True), result.err
+    assert not (tmp_path / "out.csv").exists()
 
 
 # Saved encoders

@@ -124,7 +124,7 @@ def test_a_job_that_fails_prints_no_end(capsys, clock):
 def test_a_terminal_shows_what_a_job_without_steps_does(monkeypatch):
     screen = io.StringIO()
     made = partial(Console, file=screen, width=150, force_terminal=True, force_interactive=True)
-    monkeypatch.setattr(_progress, "Console", lambda stderr: made(stderr=stderr))
+    monkeypatch.setattr(_progress, "_error_console", lambda: made(stderr=True))
     with phases("encode") as tell:
         tell("fitting [bold]")
     last = screen.getvalue().split("\r")[-1]

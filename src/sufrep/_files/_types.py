@@ -250,11 +250,10 @@ def _measure(
     ]
     for name, kinds in tried.items():
         value = _stripped(name)
-        null = value.is_in(nulls)
         padded = value.str.len_bytes() != pl.col(name).str.len_bytes()
         wanted.append(value.is_not_null().sum().alias(f"{name}\0values"))
-        wanted.append(null.sum().alias(f"{name}\0nulls"))
-        wanted.append(value.filter(null).unique().sort().implode().alias(f"{name}\0spellings"))
+        # One count for each spelling: distinct values would need the whole column in memory.
+        wanted += [(value == null).sum().alias(f"{name}\0null {null}") for null in nulls]
         wanted.append(padded.sum().alias(f"{name}\0padded"))
         if "integer" in kinds:
             wanted.append(value.str.contains(r"^[+-]?0\d").sum().alias(f"{name}\0zeros"))
@@ -263,7 +262,12 @@ def _measure(
         wanted += [
             COLUMN_TYPES[kind].parse(value).is_not_null().sum().alias(f"{name}\0{kind}") for kind in kinds
         ]
-    return rows.select(wanted).collect(engine="streaming").row(0, named=True)
+    found = rows.select(wanted).collect(engine="streaming").row(0, named=True)
+    for name in tried:
+        counts = {null: found[f"{name}\0null {null}"] for null in nulls}
+        found[f"{name}\0nulls"] = sum(counts.values())
+        found[f"{name}\0spellings"] = sorted(null for null, count in counts.items() if count)
+    return found
 
 
 def _stripped(name: str) -> pl.Expr:

@@ -117,7 +117,7 @@ def make_app(completes: bool = True) -> typer.Typer:
     """The tree of commands, with or without the options for completion by the shell."""
     import typer
 
-    from sufrep.cli import _compare, _describe, _drift, _effect, _encode, _moments, _paper
+    from sufrep.cli import _apply, _compare, _describe, _drift, _effect, _encode, _moments, _paper
     from sufrep.cli._arguments import Command, Commands, global_options
 
     app = typer.Typer(
@@ -132,7 +132,7 @@ def make_app(completes: bool = True) -> typer.Typer:
     app.command(cls=Command)(_compare.compare)
     app.command(cls=Command)(_effect.effect)
     app.command(cls=Command)(_encode.encode)
-    app.command(cls=Command)(_encode.apply)
+    app.command(cls=Command)(_apply.apply)
     app.command(cls=Command)(_drift.drift)
     app.command(cls=Command)(_describe.describe)
     app.command(cls=Command)(_moments.moments)

@@ -1,4 +1,4 @@
-"""``sufrep encode`` and ``sufrep apply``: tables with new columns, from a new encoder or from a saved one."""
+"""``sufrep encode``: a table with new columns, from a new encoder."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from sufrep.cli._arguments import (
     report_warnings,
     usage_error,
 )
-from sufrep.cli._lazy import (
+from sufrep.cli._lazy import check_lazy, fit_lazily, write_encoded
+from sufrep.cli._outputs import (
+    OUT_HELP,
     TableOutput,
-    apply_lazily,
-    check_lazy,
+    check_parts,
     find_inputs,
-    fit_lazily,
     refuse_clashing_names,
-    write_encoded,
+    table_output,
+    with_new_columns,
 )
 from sufrep.cli._progress import phases, progress
-from sufrep.cli._saved import BATCH, FITTED_SPELLING, BatchEncoder, EncoderArgument, SavedSteps
 from sufrep.errors import NoCovariateWarning, TextColumnWarning, UninformativeGroupWarning, listed
 
 if TYPE_CHECKING:
@@ -90,13 +90,9 @@ _SPELLING = Spelling({**_OPTIONS, "remainder='drop'": "--drop"}, others="--param
 # Rows of a table that is not read into memory which tell whether a covariate is nearly the target.
 _HEAD_ROWS = 10_000
 
-_OUT_HELP = (
-    "File for the new table: .csv or .tsv, each also with .gz; .parquet; .feather or .arrow; - prints CSV; "
-    "duckdb:results.db#houses is a table of a DuckDB database."
-)
 OutOption = Annotated[
     Path | None,
-    output_option("--out", _OUT_HELP),
+    output_option("--out", OUT_HELP),
 ]
 
 
@@ -209,7 +205,7 @@ def encode(
     roles = ColumnRoles.from_options(group, target, covariates, drop, time, fold)
     if out is None and save is None:
         raise usage_error("nothing would be written; name at least one file.", "--out, --save")
-    parts = _check_partitions(partition_by, drop, out)
+    parts = check_parts(partition_by, drop, out)
     output = None if out is None else TableOutput(out, parts, force)
     if sample_by is not None and sample_rows is None:
         raise usage_error("it needs --sample-rows.", "--sample-by")
@@ -224,7 +220,7 @@ def encode(
             "its column, name the --covariates, or use --no-target if there is none.",
             "--target",
         )
-    outputs = [_output(out, partition_by), Output("--save", save, "encoder")]
+    outputs = [table_output(out, partition_by), Output("--save", save, "encoder")]
     tables = find_inputs(table, [], *outputs, force=force)
     parameters: dict[str, Any] = {
         "unseen": unseen.value,
@@ -250,20 +246,6 @@ def encode(
             message("note: a single file is read into memory; --sample-rows is for several files, or --lazy.")
         source = job.run(opened)
     print_result(_summary(encoder, source, out, save), [out, save])
-
-
-def _output(out: Path | None, partition_by: Sequence[str]) -> Output:
-    return Output("--out", out, "parts" if partition_by else "table")
-
-
-def _check_partitions(partition_by: Sequence[str], drop: Sequence[str], out: Path | None) -> tuple[str, ...]:
-    """The columns that partition the new table, each once; raise if they are not part of it."""
-    both = set(partition_by).intersection(drop)
-    if both:
-        raise usage_error(f"{min(both)!r} is also in --drop.", "--partition-by")
-    if out is None and partition_by:
-        raise usage_error("no table is written; name its folder with --out.", "--partition-by")
-    return tuple(dict.fromkeys(partition_by))
 
 
 @dataclass(slots=True)
@@ -490,12 +472,6 @@ def _is_numeric(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or str(dtype) == "Boolean"
 
 
-def with_new_columns(rows: pl.DataFrame, new: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Append new columns, whose names must be new."""
-    refuse_clashing_names(rows.columns, new.columns, where)
-    return rows.hstack(new)
-
-
 def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save: Path | None) -> str:
     """The levels, the new columns and the files, in a few lines."""
     names = _new_names(encoder)
@@ -510,84 +486,3 @@ def _summary(encoder: GroupEncoder, source: TableSource, out: Path | None, save:
     lines += [f"table: {out}"] if out is not None else []
     lines += [f"encoder: {save}"] if save is not None else []
     return "\n".join(lines)
-
-
-@FITTED_SPELLING.errors()
-def apply(
-    encoder: EncoderArgument,
-    table: TablesArgument,
-    out: Annotated[
-        Path,
-        output_option(
-            "--out",
-            _OUT_HELP,
-            show_default=False,
-        ),
-    ],
-    partition_by: PartitionOption = [],
-    drop: DropOption = [],
-    text: TextOption = [],
-    lazy: LazyOption = False,
-    force: ForceOption = False,
-) -> None:
-    """Encode new rows with a saved encoder.
-
-    The new table has all columns of the old one, followed by the new ones; where `compare --save` found that
-    dropping the column is best, it lacks that column. New levels get the values that
-    all their rows in the table suggest, where the encoder can estimate them; those of an average level with
-    `encode --unseen prior`; and `encode --unseen error` forbids them. Numbers are read as when the encoder
-    was fitted, with the same decimal sign. Rows are read in batches, so the table may be larger than memory;
-    only the rows of new levels must fit in it. Of several files, a folder or a pattern, the order of the rows
-    is not kept, and not even the rows of new levels are read into memory where a level's means describe it;
-    the same holds for one file with `--lazy`.
-
-    Example: sufrep apply zip.sufrep new.csv --out new.parquet
-    """
-    from sufrep._files import open_table
-
-    output = TableOutput(out, _check_partitions(partition_by, drop, out), force)
-    tables = find_inputs(table, [encoder], _output(out, partition_by), force=force)
-    saved = SavedSteps.read(encoder)
-    batches, needed = BatchEncoder(saved), saved.columns()
-    left_out = [name for name in drop if name not in needed]
-    as_text = (*saved.text_columns(), *text)
-    columns = [*needed, *partition_by]
-    source = open_table(tables, text=as_text, drop=left_out, needed=columns, reading=saved.reading)
-    report_notes(source)
-    removed = [*dict.fromkeys((*drop, *saved.dropped()))]
-    if lazy or len(tables) > 1:
-        with phases("apply") as tell:
-            n_new = apply_lazily(saved, batches, source, output, removed, tell)
-    else:
-        n_new = _apply_in_order(batches, needed, source, output, removed)
-    print_result(f"{source.n_rows:,} row(s) in {out}; {n_new:,} of them with a new level", [out])
-
-
-def _apply_in_order(
-    encoder: BatchEncoder,
-    needed: Sequence[str],
-    source: TableSource,
-    output: TableOutput,
-    removed: Sequence[str],
-) -> int:
-    """Write a table in batches, in the order of its rows; return the number of rows with a new level."""
-    from sufrep._files import batch_sink
-
-    n_rows, passes = 0, 2 if encoder.learns else 1
-    n_batches = passes * -(-source.n_rows // BATCH)
-    sink = batch_sink(output.path, output.partition_by, replace=output.force)
-    with progress("apply") as report, sink as write:
-        report(0, n_batches, "")
-        n_done = 0
-        if encoder.learns:
-            for n_done, batch in enumerate(source.batches(BATCH), 1):
-                encoder.collect(batch.select(needed))
-                report(n_done, n_batches, "looking for new levels")
-            encoder.learn()
-        for n_more, batch in enumerate(source.batches(BATCH), 1):
-            rows = batch.drop(removed, strict=False)
-            write(with_new_columns(rows, encoder.transform(batch.select(needed)), source.where))
-            n_rows += rows.height
-            report(n_done + n_more, n_batches, f"{n_rows:,} rows")
-    encoder.warn()
-    return encoder.n_unseen

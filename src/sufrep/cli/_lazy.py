@@ -6,24 +6,20 @@ computed in batches of rows instead.
 
 from __future__ import annotations
 
-import os
 import warnings
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sufrep.cli._arguments import Output, check_outputs, usage_error
+from sufrep.cli._arguments import usage_error
+from sufrep.cli._outputs import refuse_clashing_names, with_new_columns
 from sufrep.cli._saved import BATCH, BatchEncoder, SavedSteps, warn_of_new_levels
 from sufrep.errors import (
     LazyOutputError,
     LazyTrainingError,
     RowsNeededError,
     SufrepError,
-    TableContentError,
     UninformativeGroupWarning,
     UnseenLevelsWarning,
-    listed,
 )
 
 if TYPE_CHECKING:
@@ -33,62 +29,19 @@ if TYPE_CHECKING:
 
     from sufrep._files import TableSource
     from sufrep.cli._arguments import ColumnRoles
+    from sufrep.cli._outputs import TableOutput
     from sufrep.encoders._base import GroupEncoder
 
 # What encoders say about lazy frames, and what that means here.
 _WORDS = {
+    ", and X is a lazy frame of polars": ", and the table is not read into memory",
     ", and X is a lazy frame": ", and the table is not read into memory",
+    "on a lazy frame it has": "of a table that is not read into memory it has",
+    "such as LowRankEncoder": "such as --method low_rank",
     "collect the frame first": "name a single file without --lazy",
     "collect the frame": "name a single file without --lazy",
     "call fit, and transform for new rows": "leave --out out, and encode new rows with `sufrep apply`",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TableOutput:
-    """Where the new table goes.
-
-    Attributes
-    ----------
-    path : Path
-    partition_by : tuple of str
-    force : bool
-        Whether a table of a database is replaced.
-    """
-
-    path: Path
-    partition_by: tuple[str, ...] = ()
-    force: bool = False
-
-
-def find_inputs(
-    given: Sequence[str], others: Sequence[Path], table: Output, *further: Output, force: bool
-) -> list[str]:
-    """The tables that names stand for; raise if an output cannot be written or would replace an input."""
-    from sufrep._files import find_tables, is_database, table_files
-
-    tables = find_tables(given)
-    for folder in (name for name in given if os.path.isdir(name)):
-        for option, path, _ in (table, *further):
-            if path is not None and _is_below(path, folder):
-                what = (
-                    f"{str(path)!r} is in the folder {folder!r}, which is read, and would become part of it"
-                )
-                raise usage_error(f"{what}; name another folder.", option)
-    inputs = [*others]
-    for name in tables:
-        # Another table of the database that is read is no input.
-        other_table = table.path is not None and is_database(table.path) and str(table.path) != name
-        if not (other_table and "#" in name and is_database(name)):
-            inputs += table_files(name)
-    check_outputs(inputs, [table, *further], force=force)
-    return tables
-
-
-def _is_below(path: Path, folder: str) -> bool:
-    from sufrep._files import written_file
-
-    return Path(os.path.realpath(written_file(path))).is_relative_to(os.path.realpath(folder))
 
 
 def check_lazy(encoder: GroupEncoder, method: str, roles: ColumnRoles, *, writes: bool) -> None:
@@ -122,14 +75,6 @@ def fit_lazily(encoder: GroupEncoder, source: TableSource, roles: ColumnRoles, *
             encoder.fit(rows, roles.target)
             return None
         return fit_and_append(encoder, source.rows, roles.target, roles.fold)
-
-
-def refuse_clashing_names(names: Sequence[str], new: Sequence[str], where: str) -> None:
-    """Raise if a table has columns that an encoder would add."""
-    clashing = [name for name in new if name in names]
-    if clashing:
-        what = f"already has columns that the encoder would add: {listed(clashing, 3)}."
-        raise TableContentError(where, what, "leave them out with --drop, or rename them.")
 
 
 def write_encoded(
@@ -197,9 +142,8 @@ def _write_batches(
         encoder.learn()
     write = stack.enter_context(batch_sink(output.path, output.partition_by, replace=output.force))
     for batch in source.batches(BATCH):
-        rows, new = batch.drop(removed, strict=False), encoder.transform(batch.select(needed))
-        refuse_clashing_names(rows.columns, new.columns, source.where)
-        write(rows.hstack(new))
+        rows = batch.drop(removed, strict=False)
+        write(with_new_columns(rows, encoder.transform(batch.select(needed)), source.where))
         counter(rows.height)
 
 

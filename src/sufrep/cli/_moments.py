@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -27,7 +28,7 @@ from sufrep.cli._arguments import (
 from sufrep.cli._encode import Missing
 from sufrep.cli._progress import progress
 from sufrep.cli._saved import BATCH, read_saved
-from sufrep.errors import EncoderFileError, MomentsMismatchError, SufrepError, listed
+from sufrep.errors import EncoderFileError, MomentsMismatchError, SufrepError, TextColumnWarning, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -113,6 +114,7 @@ def moments(
     source, roles = roles.open(table, text)
     report_notes(source)
     with progress("moments") as report, report_warnings(_SPELLING):
+        warnings.simplefilter("ignore", TextColumnWarning)  # nothing passes through
         found = add_up(_batches(source, roles, missing.value, target_type.value, report))
     found.save(out)
     print_result(f"{_summary(found)}\nmoments: {out}", [out])
