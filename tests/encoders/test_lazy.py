@@ -56,8 +56,8 @@ def means(**parameters: Any) -> MeansEncoder:
 @BOTH
 def test_target_and_weight_need_not_exist_in_new_rows(engine):
     encoder = means(use_target=True).fit(engine.put(NEW), "y", sample_weight="w")
-    assert encoder.feature_names_in_.tolist() == ["id", "g", "h", "a", "b", "c"]
-    assert encoder.n_features_in_ == 6
+    assert encoder.feature_names_in_.tolist() == ["id", "g", "h", "part", "a", "b", "c"]
+    assert encoder.n_features_in_ == 7
     with_them, without = (
         engine.collect(encoder.transform(engine.put(frame))) for frame in (NEW, NEW.drop("y", "w"))
     )
@@ -235,6 +235,20 @@ def test_a_missing_level_can_be_an_average_one(engine):
     same_rows(
         engine.collect(lazy.transform(engine.put(holes.drop("fold")))), eager.transform(holes.drop("fold"))
     )
+
+
+@BOTH
+def test_a_new_level_gets_the_vector_of_its_parent(engine):
+    rows = NEW.with_columns(pl.col("a") + 50 * pl.col("part").str.slice(-1).cast(pl.Int64))
+    other = rows.with_columns(g=pl.when(pl.col("part") == "part 2").then(pl.lit("new")).otherwise("g"))
+    nested = {"shrinkage": "auto", "parent": {"g": "part"}, "unseen": "prior"}
+    eager = means(**nested).set_output(transform="polars").fit(rows)
+    lazy = means(**nested).fit(engine.put(rows))
+    found = engine.collect(lazy.transform(engine.put(other)))
+    same_rows(found, eager.transform(other))
+    assert found.filter(pl.col("part") == "part 2")["g_mean_a"].n_unique() == 1
+    prior = lazy.representations_["g"].prior[0]
+    assert abs(found.filter(pl.col("part") == "part 2")["g_mean_a"][0] - prior) > 0.1
 
 
 @BOTH

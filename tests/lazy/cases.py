@@ -20,10 +20,17 @@ from sufrep import (
 )
 
 COVARIATES = ["a", "b", "c"]
+NESTED = {"parent": {"g": "part"}, "on_conflict": "majority"}
 ENCODERS = {
     "means": MeansEncoder("g", covariates=COVARIATES),
     "pooled means": MeansEncoder("g", covariates=COVARIATES, min_frequency=45),
     "shrunken means": MeansEncoder("g", covariates=COVARIATES, shrinkage="auto"),
+    "nested means": MeansEncoder(
+        "g", covariates=COVARIATES, shrinkage="auto", parent={"g": "part"}, on_conflict="majority"
+    ),
+    "nested target": MeansEncoder(
+        "g", covariates=COVARIATES, use_target=True, parent={"g": "part"}, on_conflict="majority"
+    ),
     "means and target": MeansEncoder("g", covariates=COVARIATES, use_target=True),
     "classes": MeansEncoder("g", covariates=COVARIATES, use_target=True, target_type="multiclass"),
     "low rank": LowRankEncoder("g", covariates=COVARIATES, n_components=2),
@@ -55,6 +62,7 @@ def plain(seed: int = 0) -> Rows:
             "id": np.arange(n),
             "g": [f"z{value}" for value in level],
             "h": rng.integers(0, 3, n),
+            "part": [f"part {value % 4}" for value in level],
             "a": rng.normal(size=n) + level,
             "b": rng.integers(0, 7, n) + level % 3,
             "c": rng.random(n) < 0.1 * (level % 5),
@@ -139,7 +147,10 @@ CONDITIONS = {
 
 def made(encoder: str, rows: Rows) -> Any:
     """A fresh encoder for the rows."""
-    return clone(ENCODERS[encoder]).set_params(group=rows.group)
+    made = clone(ENCODERS[encoder]).set_params(group=rows.group)
+    if getattr(made, "parent", None):
+        made.set_params(parent={rows.group: "part"})
+    return made
 
 
 def check(encoder: str, condition: str, engine: Any) -> None:

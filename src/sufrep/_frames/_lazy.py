@@ -19,6 +19,7 @@ from sufrep._frames._aggregate import (
     sum_by_level,
     sum_second_moments,
 )
+from sufrep._frames._eager import factorize_objects
 from sufrep._frames._keys import Key, zero_or_one
 from sufrep._frames._upload import collect, engine_of, engine_step, refuse_old_narwhals
 from sufrep.errors import (
@@ -268,6 +269,21 @@ class LazyTable:
         found = _collect_moments(selected, names, order, by_fold=True)
         return sorted(found, key=lambda pair: (pair[0] is None, pair[0]))
 
+    def pairs(
+        self, below: Any, above: Any, weights: Any, *, other_than: Levels | None = None
+    ) -> tuple[Factor, Factor, Floats]:
+        """Return the pairs of levels of two groups that rows have, one entry each, and their weights.
+
+        With ``other_than``, only of levels of the first that are not among these.
+        """
+        keys = (*below.keys, *above.keys)
+        selected = self._select(keys, (), weights, keeps_null=True)
+        if other_than is not None:
+            selected = _without_levels(selected, below, other_than)
+        found, _ = sum_by_level(selected)
+        first, second = found.keys[: len(below.keys)], found.keys[len(below.keys) :]
+        return _factor(first), _factor(second), found.weight
+
     def unknown_levels(self, group: LazyFactor, known: Levels, most: int) -> list[Any]:
         """Return at most so many of the levels that are not known; null only if it may be a level."""
         selected = self._select(group.keys, (), None, keeps_null=group.keeps_null)
@@ -312,6 +328,11 @@ def as_float(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
     if dtype == nw.Boolean:
         return zero_or_one(column)
     return column if dtype == nw.Float64 else column.cast(nw.Float64)
+
+
+def _factor(keys: list[list[Any]]) -> Factor:
+    """Levels and codes of a group, given the values of its keys; null is no level."""
+    return factorize_objects("", keys[0] if len(keys) == 1 else list(zip(*keys, strict=True)))
 
 
 def _without_levels(

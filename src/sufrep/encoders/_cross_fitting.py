@@ -118,7 +118,7 @@ def _moment_samples(
         moments = collect(np.asarray(train)) if found is None else found
         nesting = whole.nesting
         if nesting is not None:
-            nesting = nesting.take(_positions(moments, known))
+            nesting = nesting.take(positions_of_levels(moments, known))
         yield GroupSample(moments, None, nesting)
 
 
@@ -147,7 +147,7 @@ def with_all_levels(vectors: Vectors, moments: GroupMoments, whole: Vectors) -> 
     if prior is None:
         prior = weighted_mean(vectors.values, moments.weight)
     values = np.tile(prior, (known.n_levels, 1))
-    own = _positions(moments, known)
+    own = positions_of_levels(moments, known)
     absent = np.setdiff1d(np.arange(known.n_levels), own)
     if whole.nesting is not None and len(absent):
         starts, found = vectors.details["new_levels_"].starts(whole.nesting.paths(absent))
@@ -156,7 +156,7 @@ def with_all_levels(vectors: Vectors, moments: GroupMoments, whole: Vectors) -> 
     return replace(vectors, values=values, prior=prior)
 
 
-def _positions(moments: GroupMoments, known: GroupMoments) -> Codes:
+def positions_of_levels(moments: GroupMoments, known: GroupMoments) -> Codes:
     """Positions of the levels of some moments among all levels."""
     position = level_positions(known.levels)
     return np.array([position[level] for level in moments.levels.tolist()], dtype=np.intp)

@@ -606,8 +606,10 @@ def read_factor(table: Table, columns: Sequence[int], missing: str) -> Any:
     return with_missing_level(parts[0]) if missing == "level" else parts[0]
 
 
-def read_parents(table: Table, layout: Layout) -> tuple[tuple[Factor, ...], ...]:
-    """Return the levels and codes of the columns that contain each group."""
+def read_parents(table: Table, layout: Layout) -> tuple[tuple[Any, ...], ...]:
+    """Return the levels and codes of the columns that contain each group (`LazyFactor` if lazy)."""
+    if isinstance(table, LazyTable):
+        return tuple(tuple(table.group([c], "prior") for c in columns) for columns in layout.parents)
     return tuple(tuple(table.factorize(column) for column in columns) for columns in layout.parents)
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from scipy import sparse
 
 from sufrep._frames import LazyTable, LevelLookup, sample_table
-from sufrep.encoders._cross_fitting import sums_of_others, with_all_levels
+from sufrep.encoders._cross_fitting import positions_of_levels, sums_of_others, with_all_levels
 from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of
+from sufrep.encoders._nesting import new_lazy_paths
 from sufrep.encoders._new_levels import known_columns
 from sufrep.encoders._target import MOST_CLASSES, Target, check_classes, class_label, fold_problem, kind_of
 from sufrep.errors import (
@@ -37,7 +38,7 @@ from sufrep.solvers.new_levels import NewLevels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sufrep._arrays import Codes, Levels
+    from sufrep._arrays import Codes, Floats, Levels
     from sufrep._frames import Key
     from sufrep.encoders._base import GroupEncoder
     from sufrep.encoders._inputs import Inputs
@@ -187,7 +188,7 @@ def lazy_lookups(encoder: GroupEncoder, inputs: Inputs, *, training: bool) -> li
                 representation.prior,
             )
         if not training:
-            lookup = _with_new_levels(encoder, inputs, group, lookup)
+            lookup = _with_new_levels(encoder, inputs, number, group, lookup)
         own = [column for column in encoder.outputs_ if column.group == number]
         names = tuple(column.name(encoder.layout_, encoder.layout_.names) for column in own)
         lookups.append(replace(lookup, names=names))
@@ -214,7 +215,9 @@ def refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
         )
 
 
-def _with_new_levels(encoder: GroupEncoder, inputs: Inputs, group: str, lookup: LevelLookup) -> LevelLookup:
+def _with_new_levels(
+    encoder: GroupEncoder, inputs: Inputs, number: int, group: str, lookup: LevelLookup
+) -> LevelLookup:
     """Add the vectors of levels that ``fit`` did not see, from their own rows; or refuse such levels."""
     table: LazyTable = inputs.table  # type: ignore[assignment]
     known = lookup.levels
@@ -225,8 +228,16 @@ def _with_new_levels(encoder: GroupEncoder, inputs: Inputs, group: str, lookup: 
         if new:
             raise UnseenLevelError(group, [level_label(level) for level in new], len(known))
     rule = getattr(encoder, "new_levels_", {}).get(group)
-    if encoder.unseen != "estimate" or rule is None:
+    nested = bool(inputs.parents) and bool(inputs.parents[number])
+    if rule is None or encoder.unseen == "error" or (encoder.unseen == "prior" and not nested):
         return lookup
+    levels: Levels = known[:0]
+    paths: tuple[Levels, ...] = ()
+    if nested:
+        levels, paths = new_lazy_paths(inputs, number, known, vars(encoder)["on_conflict"])
+    if encoder.unseen == "prior":
+        starts, has_ancestor = rule.starts(paths)
+        return _with_rows(lookup, levels[has_ancestor], starts[has_ancestor])
     if rule.needs_rows:
         raise RowsNeededError(
             f"{type(encoder).__name__} estimates new levels from their rows, and X is a lazy frame.",
@@ -237,13 +248,23 @@ def _with_new_levels(encoder: GroupEncoder, inputs: Inputs, group: str, lookup: 
     more = table.moments(lookup.group, columns, names=names, weights=None, order=1, other_than=known)
     if not more.n_levels:
         return lookup
+    if nested:  # a level whose rows have no parent is not among the pairs
+        found: list[dict[Any, Any]] = [
+            dict(zip(levels.tolist(), tier.tolist(), strict=True)) for tier in paths
+        ]
+        paths = tuple(as_levels([tier.get(level) for level in more.levels.tolist()]) for tier in found)
     details = {name: getattr(encoder, name)[group] for name in encoder.details_}
     no_codes = np.empty(0, dtype=np.intp)
-    vectors = rule.vectors(NewLevels(lambda: more, more.n_levels, no_codes, columns, details))
+    vectors = rule.vectors(NewLevels(lambda: more, more.n_levels, no_codes, columns, details, paths))
+    return _with_rows(lookup, more.levels, vectors)
+
+
+def _with_rows(lookup: LevelLookup, levels: Levels, values: Floats) -> LevelLookup:
+    """The same with more levels."""
     return replace(
         lookup,
-        levels=np.concatenate([known, more.levels]),
-        values=np.vstack([lookup.values, vectors]),
+        levels=np.concatenate([lookup.levels, levels]),
+        values=np.vstack([lookup.values, values]),
     )
 
 
@@ -270,6 +291,7 @@ def _cross_fitted(encoder: GroupEncoder, inputs: Inputs, number: int) -> LevelLo
     table: LazyTable = inputs.table  # type: ignore[assignment]
     group = list(encoder.representations_)[number]
     whole, place = encoder._pooled_vectors(group)
+    whole = replace(whole, nesting=encoder._nesting(group, encoder.representations_[group].levels, place))
     known = whole.known_moments()
     target = inputs.target.columns if encoder._needs.target == "covariate" and inputs.target else []
     found = table.moments_by_fold(
@@ -287,7 +309,9 @@ def _cross_fitted(encoder: GroupEncoder, inputs: Inputs, number: int) -> LevelLo
     pooled = [_pooled(moments, representation.levels, known, place) for _, moments in found]
     values, priors = [], []
     for moments in sums_of_others(pooled):
-        vectors = with_all_levels(encoder._represent_fold(GroupSample(moments), whole), moments, whole)
+        nesting = None if whole.nesting is None else whole.nesting.take(positions_of_levels(moments, known))
+        sample = GroupSample(moments, None, nesting)
+        vectors = with_all_levels(encoder._represent_fold(sample, whole), moments, whole)
         own, first = vectors.with_prior().copy(), vectors.first_cross_fitted
         own[:, :first] = whole.with_prior()[:, :first]
         values.append(own[place])

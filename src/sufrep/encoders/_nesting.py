@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._frames import Factor
+from sufrep._frames import Factor, LazyTable
 from sufrep.errors import TwoParentsError
 from sufrep.representation import as_levels, level_label, level_positions, sort_levels
 from sufrep.solvers.nesting import Nesting
@@ -118,8 +118,10 @@ def link(below: Factor, above: Factor, names: tuple[str, str], weights: Floats |
 def read_links(inputs: Inputs, number: int) -> tuple[Links, ...]:
     """The links of the levels of a group to their parents, of these to theirs, and so on."""
     factors = [inputs.factors[number], *inputs.parents[number]]
-    pairs = pairwise(_names(inputs, number))
-    steps = zip(pairwise(factors), pairs, strict=True)
+    steps = zip(pairwise(factors), pairwise(_names(inputs, number)), strict=True)
+    if isinstance(inputs.table, LazyTable):
+        found = ((inputs.table.pairs(*both, inputs.weights), names) for both, names in steps)
+        return tuple(link(below, above, names, weights) for (below, above, weights), names in found)
     return tuple(link(below, above, names, inputs.weights) for (below, above), names in steps)
 
 
@@ -157,6 +159,21 @@ def new_paths(
         chosen = link(levels, own, (names[0], name)).chosen(on_conflict)
         found.append(as_levels([chosen.get(level) for level in levels.levels.tolist()]))
     return tuple(found)
+
+
+def new_lazy_paths(
+    inputs: Inputs, number: int, known: Levels, on_conflict: str
+) -> tuple[Levels, tuple[Levels, ...]]:
+    """The levels of a group of a lazy table that are not known, and what they are part of, by tier."""
+    names, group = _names(inputs, number), inputs.factors[number]
+    table: Any = inputs.table
+    chosen, levels = [], {}
+    for above, name in zip(inputs.parents[number], names[1:], strict=True):
+        below, own, weights = table.pairs(group, above, None, other_than=known)
+        levels.update(dict.fromkeys(below.levels.tolist()))
+        chosen.append(link(below, own, (names[0], name), weights).chosen(on_conflict))
+    new = sort_levels(levels)
+    return new, tuple(as_levels([tier.get(level) for level in new.tolist()]) for tier in chosen)
 
 
 def nesting_of(links: Sequence[Links], levels: Levels, place: Codes, on_conflict: str) -> Nesting:
