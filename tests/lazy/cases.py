@@ -25,12 +25,8 @@ ENCODERS = {
     "means": MeansEncoder("g", covariates=COVARIATES),
     "pooled means": MeansEncoder("g", covariates=COVARIATES, min_frequency=45),
     "shrunken means": MeansEncoder("g", covariates=COVARIATES, shrinkage="auto"),
-    "nested means": MeansEncoder(
-        "g", covariates=COVARIATES, shrinkage="auto", parent={"g": "part"}, on_conflict="majority"
-    ),
-    "nested target": MeansEncoder(
-        "g", covariates=COVARIATES, use_target=True, parent={"g": "part"}, on_conflict="majority"
-    ),
+    "nested means": MeansEncoder("g", covariates=COVARIATES, shrinkage="auto", **NESTED),
+    "nested target": MeansEncoder("g", covariates=COVARIATES, use_target=True, **NESTED),
     "means and target": MeansEncoder("g", covariates=COVARIATES, use_target=True),
     "classes": MeansEncoder("g", covariates=COVARIATES, use_target=True, target_type="multiclass"),
     "low rank": LowRankEncoder("g", covariates=COVARIATES, n_components=2),

@@ -249,10 +249,9 @@ def _with_new_levels(
     if not more.n_levels:
         return lookup
     if nested:  # a level whose rows have no parent is not among the pairs
-        found: list[dict[Any, Any]] = [
-            dict(zip(levels.tolist(), tier.tolist(), strict=True)) for tier in paths
-        ]
-        paths = tuple(as_levels([tier.get(level) for level in more.levels.tolist()]) for tier in found)
+        place = level_positions(levels)
+        rows = [place.get(level, -1) for level in more.levels.tolist()]
+        paths = tuple(np.append(tier, [None])[rows] for tier in paths)
     details = {name: getattr(encoder, name)[group] for name in encoder.details_}
     no_codes = np.empty(0, dtype=np.intp)
     vectors = rule.vectors(NewLevels(lambda: more, more.n_levels, no_codes, columns, details, paths))
