@@ -32,7 +32,7 @@ from sufrep.errors import (
     UnseenLevelsWarning,
     warn,
 )
-from sufrep.representation import dense_values, level_label
+from sufrep.representation import dense_values, level_label, level_positions
 from sufrep.solvers.new_levels import NewLevels
 
 if TYPE_CHECKING:
