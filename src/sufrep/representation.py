@@ -59,10 +59,8 @@ class Representation:
     columns: tuple[str, ...]
     weight: Floats
     prior: Floats
-    _position: dict[Any, int] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_position", level_positions(self.levels))
+    # Filled when a level is looked up for the first time: with a million levels it takes a second.
+    _position: dict[Any, int] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod
     def from_values(
@@ -92,6 +90,8 @@ class Representation:
         -------
         ndarray of int, shape (n,)
         """
+        if not self._position:
+            self._position.update(level_positions(self.levels))
         find, null = self._position.get, self._position.get(None, -1)
         found = ((find(level, -1), level) for level in levels)
         return np.fromiter(
@@ -159,12 +159,18 @@ def sort_levels(values: Iterable[Any]) -> Levels:
     [9, 10, 'a', 'b', None]
     """
     found = list(values)
+    return as_levels(found)[level_order(found)]
+
+
+def level_order(values: Sequence[Any]) -> Codes:
+    """Positions of distinct levels in the order of `sort_levels`; (n_levels,)."""
+    positions = range(len(values))
     try:
         # One type, the usual case: plain comparison is many times faster than a key.
-        ordered = sorted(found)
+        order = sorted(positions, key=values.__getitem__)
     except TypeError:
-        ordered = sorted(found, key=_sort_key)
-    return as_levels(ordered)
+        order = sorted(positions, key=lambda position: _sort_key(values[position]))
+    return np.array(order, dtype=np.intp)
 
 
 def as_levels(values: Sequence[Any]) -> Levels:
