@@ -12,6 +12,7 @@ from benchmarks import (
     bench_compare,
     bench_drift,
     bench_effects,
+    bench_engines,
     bench_latent_state,
     bench_local_effect,
     bench_means,
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "mixed_model": bench_mixed_model,
     "sufficient": bench_sufficient,
     "compare": bench_compare,
+    "engines": bench_engines,
 }
 
 
@@ -45,8 +47,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5, help="timed runs of each call (median is taken)")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, help="print these, and write no file")
+    parser.add_argument(
+        "--large", type=Path, metavar="FOLDER", help="with --only engines: the files of benchmarks.make_large"
+    )
     options = parser.parse_args()
-    rows = [row for name in options.only or BENCHMARKS for row in BENCHMARKS[name].results(options.repeats)]
+    if options.large is not None and options.only != ["engines"]:
+        parser.error("--large needs --only engines")
+    if options.large is not None:
+        rows = bench_engines.large_results(options.large, options.repeats)
+    else:
+        rows = [
+            row for name in options.only or BENCHMARKS for row in BENCHMARKS[name].results(options.repeats)
+        ]
     lines = [
         "| case | ours | peer | ours / peer | goal | reached |",
         "|---|---|---|---|---|---|",

@@ -73,7 +73,7 @@ class Representation:
     _memo: dict[str, tuple[tuple[Any, ...], Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_position", level_positions(self.levels))
+        object.__setattr__(self, "_position", {})
         object.__setattr__(self, "_memo", {})
 
     def __reduce__(self) -> Any:
@@ -98,6 +98,12 @@ class Representation:
             is_sparse = sparse.issparse(vectors)
             prior = weights @ vectors / weights.sum() if is_sparse else weighted_mean(vectors, weights)
         return cls(as_levels(levels), vectors, tuple(columns), weights, prior, tuple(group))
+
+    def _known(self) -> dict[Any, int]:
+        """Position of each level, made at the first look-up: of a million levels it takes a second."""
+        if not self._position:
+            self._position.update(level_positions(self.levels))
+        return self._position
 
     @property
     def n_levels(self) -> int:
@@ -129,8 +135,9 @@ class Representation:
 
     def _place(self, level: Any) -> int:
         """Row of a level in ``values``, −1 for one that is not in the table."""
-        place = self._position.get(level, -1)
-        return self._position.get(None, -1) if place < 0 and is_null(level) else place
+        find = self._known().get
+        place = find(level, -1)
+        return find(None, -1) if place < 0 and is_null(level) else place
 
     def positions(self, levels: Iterable[Any]) -> Codes:
         """Row of each level in ``values``, −1 for a level that is not in the table.
@@ -150,7 +157,8 @@ class Representation:
         """
         if self._is_one_level(levels):
             raise OneLevelGivenError(levels)
-        find, null = self._position.get, self._position.get(None, -1)
+        find = self._known().get
+        null = find(None, -1)
         found = ((find(level, -1), level) for level in levels)
         return np.fromiter(
             (null if place < 0 and is_null(level) else place for place, level in found), dtype=np.intp
@@ -172,7 +180,7 @@ class Representation:
     def _is_one_level(self, given: Any) -> bool:
         if isinstance(given, tuple):  # crossed levels are tuples, and so may a list of levels be
             try:
-                return given in self._position
+                return given in self._known()
             except TypeError:
                 return False
         return isinstance(given, (str, bytes)) or not hasattr(given, "__iter__")
@@ -324,12 +332,7 @@ def sort_levels(values: Iterable[Any]) -> Levels:
     [9, 10, 'a', 'b', None]
     """
     found = list(values)
-    try:
-        # One type, the usual case: plain comparison is many times faster than a key.
-        ordered = sorted(found)
-    except TypeError:
-        ordered = sorted(found, key=_sort_key)
-    return as_levels(ordered)
+    return as_levels(found)[level_order(found)]
 
 
 def level_order(values: Sequence[Any]) -> Codes:

@@ -29,7 +29,7 @@ from sufrep.errors import (
     UnknownLibraryError,
 )
 from sufrep.moments import GroupMoments
-from sufrep.representation import as_levels, is_null, sort_levels
+from sufrep.representation import as_levels, is_null, level_order, level_positions, sort_levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -497,10 +497,16 @@ def sorted_factor(codes: Codes, distinct: Sequence[Any]) -> Factor:
 
     Values that are equal, such as 0.0 and −0.0, become one level.
     """
-    levels = sort_levels(dict.fromkeys(distinct))
-    rank = {level: code for code, level in enumerate(levels.tolist())}
     # The last entry is for the code −1.
-    new = np.fromiter((*(rank[value] for value in distinct), -1), dtype=np.intp)
+    new = np.full(len(distinct) + 1, -1, dtype=np.intp)
+    if len(set(distinct)) == len(distinct):
+        order = level_order(distinct)
+        levels = as_levels(distinct)[order]
+        new[order] = np.arange(len(distinct))
+    else:
+        levels = sort_levels(dict.fromkeys(distinct))
+        rank = level_positions(levels)
+        new[:-1] = [rank[value] for value in distinct]
     ordered = np.array_equal(new[:-1], np.arange(len(distinct)))
     return Factor(codes if ordered else new[codes], levels)
 
@@ -619,12 +625,13 @@ def _number_values(values: Array, known: Mask) -> tuple[Codes, Array]:
     some = values if known.all() else values[known]
     if values.dtype.kind in "iu" and int(some.max()) - int(some.min()) <= 4 * len(some) + 1024:
         # A range not much wider than the rows needs no sorting.
-        wide = some.astype(np.uint64 if values.dtype.kind == "u" else np.int64)  # int8 would overflow
-        offsets = (wide - wide.min()).astype(np.intp)
+        lowest = some.min().astype(np.uint64 if values.dtype.kind == "u" else np.int64)
+        # int8 would overflow. Of unsigned numbers too large for int64, the difference is right all the same.
+        offsets = np.subtract(some, lowest, dtype=np.int64, casting="unsafe").astype(np.intp, copy=False)
         present = np.zeros(int(offsets.max()) + 1, dtype=bool)
         present[offsets] = True
         inverse = (np.cumsum(present) - 1)[offsets]
-        distinct = np.flatnonzero(present).astype(wide.dtype) + wide.min()
+        distinct = np.flatnonzero(present).astype(lowest.dtype) + lowest
     else:
         distinct, inverse = np.unique(some, return_inverse=True)
     if some is values:
