@@ -79,6 +79,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         return
     server = request.getfixturevalue("postgres_server")
     ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
-    connection = ibis.postgres.connect(host=str(server.folder), user=server.user, database=server.database)
+    with server.connect() as connection:  # other tests drop all tables of theirs
+        connection.execute("CREATE DATABASE lazy")
+    connection = ibis.postgres.connect(host=str(server.folder), user=server.user, database="lazy")
     yield Engine(name, into_postgres(connection))
     connection.disconnect()
