@@ -79,8 +79,9 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         return
     server = request.getfixturevalue("postgres_server")
     ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
-    with server.connect() as connection:  # other tests drop all tables of theirs
-        connection.execute("CREATE DATABASE lazy")
-    connection = ibis.postgres.connect(host=str(server.folder), user=server.user, database="lazy")
+    database = f"lazy_{next(_NUMBERS)}"  # other tests drop all tables of theirs
+    with server.connect() as connection:
+        connection.execute(f"CREATE DATABASE {database}")
+    connection = ibis.postgres.connect(host=str(server.folder), user=server.user, database=database)
     yield Engine(name, into_postgres(connection))
     connection.disconnect()
