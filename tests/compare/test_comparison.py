@@ -536,3 +536,19 @@ def test_an_identifier_next_to_another_group_does_not_decide(rows):
         found = compare(X, y, group=["town", "id"], methods="target_mean", models="linear")
     assert not found.plan.data.is_identifier
     assert "every row has a level of its own" not in found.verdict[0]
+
+
+@pytest.mark.parametrize("target", ["numbers", "classes"])
+def test_a_group_that_is_dropped_from_a_table_of_its_own_leaves_a_constant(target):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"town": rng.choice(list("abcdefghij"), 300)})
+    y = rng.normal(size=300) if target == "numbers" else rng.choice(["no", "yes"], 300)
+    found = compare(X, y, group="town", methods=["drop", "target_mean"], models="linear", cv=3, n_jobs=1)
+    assert found.best.method == "drop"
+    fitted = found.fit_best()
+    if target == "numbers":
+        np.testing.assert_allclose(fitted.predict(X), y.mean())
+    else:
+        np.testing.assert_allclose(fitted.predict_proba(X)[:, 1], (y == "yes").mean())
+    code = pipeline_code(found.pipeline(*found.best))
+    assert "make_pipeline(\n    DropColumns(columns=['town']),\n    Dummy" in code

@@ -12,7 +12,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -37,7 +39,7 @@ from sufrep._compare._suspicions import suspicions
 from sufrep._frames import frame_from_columns, library_of
 from sufrep._grid import Failure, attempt, check_n_jobs
 from sufrep._models import make_models
-from sufrep._names import COMPARED_METHODS, MAX_SEED, ONE_HOT
+from sufrep._names import COMPARED_METHODS, DROP, MAX_SEED, ONE_HOT
 from sufrep._report import write_page
 from sufrep.errors import ComparisonError, InvalidParameterError, NoCovariateWarning, check_name
 
@@ -248,11 +250,19 @@ class Comparison:
         }
 
     def pipeline(self, method: str, model: str) -> Pipeline:
-        """Return the unfitted pipeline of a method and a model."""
+        """Return the unfitted pipeline of a method and a model.
+
+        Where nothing is left to predict from, because the table has no other column than the group that is
+        dropped, the model is a constant, as it was in the comparison.
+        """
         check_name("method", method, COMPARED_METHODS)
         check_name("model", model, self.plan.models)
-        steps = make_steps(self.plan.data, method, self.plan.seed, self.plan.models[model])
-        return Pipeline([*steps, ("model", clone(self.plan.models[model]))])
+        data = self.plan.data
+        steps = make_steps(data, method, self.plan.seed, self.plan.models[model])
+        last = self.plan.models[model]
+        if method == DROP and len(data.columns) == np.shape(data.X)[1]:
+            last = DummyRegressor() if data.task == "regression" else DummyClassifier()
+        return Pipeline([*steps, ("model", clone(last))])
 
     def fit_best(self) -> Pipeline:
         """Fit the best method and model on all rows; returns a scikit-learn pipeline.
@@ -272,9 +282,8 @@ class Comparison:
         if (method, model) not in self._fitted:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                warnings.simplefilter(
-                    "ignore", NoCovariateWarning
-                )  # all columns of the user's table are there
+                # All columns of the user's table are there.
+                warnings.simplefilter("ignore", NoCovariateWarning)
                 data = self.all_data
                 self._fitted[method, model] = self.pipeline(method, model).fit(data.X, data.y)
         return self._fitted[method, model]
