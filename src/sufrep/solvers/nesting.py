@@ -330,7 +330,9 @@ def _ancestor_means(
         # Next to units of enormous weight, the identity is lost to rounding, and the matrix may be singular
         # (test_enormous_weights_have_finite_means).
         largest = np.einsum("uij,ji->ui", np.abs(precision), np.abs(spread)).max(axis=1, initial=0.0)
-        factor = (1 + _ROUNDING * largest)[:, None, None] * np.eye(len(spread)) + precision @ spread
+        rounding = _ROUNDING * largest
+        identity = np.where(rounding > 0.1, 1 + rounding, 1.0)
+        factor = identity[:, None, None] * np.eye(len(spread)) + precision @ spread
         known.append((precision, information, factor))
         if parent is not None:
             n_parents = int(parent.max()) + 1
