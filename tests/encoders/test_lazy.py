@@ -26,6 +26,7 @@ from sufrep.errors import (
     FoldColumnError,
     ForbiddenUploadError,
     InfiniteValueError,
+    IntegerClassesWarning,
     LazyFrameError,
     LazyOutputError,
     LazyTrainingError,
@@ -141,6 +142,19 @@ def test_moments_far_from_zero_need_a_correction():
     found, expected = lazy.moments_["g"], eager.moments_["g"]
     close(found.scatter, expected.scatter, 1e3 * expected.scatter)  # the values have few digits left
     assert abs(found.squares[0] / expected.squares[0] - 1) < 1e-6
+
+
+@BOTH
+def test_whole_numbers_that_are_treated_as_classes_are_reported(engine):
+    with pytest.warns(IntegerClassesWarning, match="The target has 4 distinct whole numbers"):
+        lazy = means(use_target=True).fit(engine.put(NEW), "y")
+    assert lazy.target_type_ == "multiclass"
+    numbers = engine.put(NEW.with_columns(y=pl.col("id").cast(pl.Float64)))
+    assert means(use_target=True).fit(numbers, "y").target_type_ == "continuous"
+    text = engine.put(
+        NEW.with_columns(y=pl.when(pl.col("y") > 1).then(pl.lit("yes")).otherwise(pl.lit("no")))
+    )
+    assert means(use_target=True).fit(text, "y").target_type_ == "binary"
 
 
 # What is refused

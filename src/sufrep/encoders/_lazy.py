@@ -19,7 +19,15 @@ from sufrep.encoders._cross_fitting import positions_of_levels, sums_of_others, 
 from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of
 from sufrep.encoders._nesting import new_lazy_paths
 from sufrep.encoders._new_levels import known_columns
-from sufrep.encoders._target import MOST_CLASSES, Target, check_classes, class_label, fold_problem, kind_of
+from sufrep.encoders._target import (
+    MOST_CLASSES,
+    Target,
+    check_classes,
+    class_label,
+    fold_problem,
+    kind_of,
+    warn_of_integer_classes,
+)
 from sufrep.errors import (
     FoldColumnError,
     LazyOutputError,
@@ -142,10 +150,15 @@ def read_lazy_target(table: LazyTable, target: Key | None, target_type: str) -> 
     if target.kind in ("date", "datetime"):
         raise TargetError(f"y holds {target.kind} values.", "convert times to numbers, for instance to days.")
     is_number = target.kind in ("integer", "float")
-    kind = target_type
-    classes = table.distinct(target, MOST_CLASSES + 2 if is_number and kind == "auto" else None)
+    kind, classes = target_type, []
     if kind == "auto":
+        # More distinct numbers than this are no classes.
+        classes = table.distinct(target, MOST_CLASSES + 2 if is_number else None)
         kind = kind_of(np.array([value for value in classes if value is not None]))
+        if is_number and kind == "multiclass":
+            warn_of_integer_classes(len(classes))
+    elif kind != "continuous":
+        classes = table.distinct(target)
     if kind == "continuous":
         if not (is_number or target.kind == "boolean"):
             raise TargetError(

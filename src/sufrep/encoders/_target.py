@@ -134,14 +134,18 @@ def read_target(y: Any, target_type: str) -> Target:
 
 def warn_of_integers(target: Target) -> None:
     """Warn that whole numbers are treated as classes, if nobody said what the target is."""
-    values = _array(target.raw)
-    if n_integer_classes(values, target.kind):
-        warn(
-            f"The target has {len(target.covariates)} distinct whole numbers, which are treated as classes.\n"
-            "Hint: target_type='continuous' treats them as numbers, target_type='multiclass' says that they "
-            "are classes.",
-            IntegerClassesWarning,
-        )
+    if n_integer_classes(_array(target.raw), target.kind):
+        warn_of_integer_classes(len(target.covariates))
+
+
+def warn_of_integer_classes(n_classes: int) -> None:
+    """Warn that so many whole numbers are treated as classes."""
+    warn(
+        f"The target has {n_classes} distinct whole numbers, which are treated as classes.\n"
+        "Hint: target_type='continuous' treats them as numbers, target_type='multiclass' says that they "
+        "are classes.",
+        IntegerClassesWarning,
+    )
 
 
 def n_integer_classes(values: Array, kind: str) -> int:
