@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -372,7 +373,8 @@ def _positions(levels: Levels, some: Levels) -> Codes:
     if levels is some:
         return np.arange(len(levels))
     position = level_positions(levels)
-    return np.fromiter((position.get(level, -1) for level in some.tolist()), dtype=np.intp)
+    # The loop is in C: cross-fitting looks up all levels once for each fold.
+    return np.fromiter(map(position.get, some.tolist(), repeat(-1)), dtype=np.intp, count=len(some))
 
 
 def _scatter_rows(table: Array, rows: Codes, n_levels: int) -> Array:
