@@ -81,6 +81,7 @@ pictures: $(READY) ## Draw the figures and write the tables of README and docs f
 	@$(BIN)/sufrep paper tables --store results/causal --format markdown --out docs/causal/simulations.md
 	@$(BIN)/python examples/report_picture.py docs/report.png
 	@$(BIN)/python examples/cold_start_figure.py results/cold_start/draws.jsonl docs/new-levels.png
+	@$(BIN)/python -m benchmarks.engine_growth draw docs/engines/growth.png
 
 bench: $(READY) ## Measure speed and memory against peers (about 30 minutes)
 	@$(BIN)/python -m benchmarks

@@ -151,9 +151,8 @@ def test_whole_numbers_that_are_treated_as_classes_are_reported(engine):
     assert lazy.target_type_ == "multiclass"
     numbers = engine.put(NEW.with_columns(y=pl.col("id").cast(pl.Float64)))
     assert means(use_target=True).fit(numbers, "y").target_type_ == "continuous"
-    text = engine.put(
-        NEW.with_columns(y=pl.when(pl.col("y") > 1).then(pl.lit("yes")).otherwise(pl.lit("no")))
-    )
+    answer = pl.when(pl.col("y") > 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    text = engine.put(NEW.with_columns(y=answer))
     assert means(use_target=True).fit(text, "y").target_type_ == "binary"
 
 
