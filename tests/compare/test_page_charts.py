@@ -83,7 +83,7 @@ def test_a_method_far_behind_is_an_arrow_and_does_not_shrink_the_others(found, d
     assert scale["domain"][0] > -30
     assert scale["clamp"]
     text = ranking_part(far, far.summaries).text
-    assert text.endswith(" Arrows are methods further to the left, with their number.")
+    assert text.endswith(" Arrows are methods further to the left, with their value.")
 
 
 def test_each_fold_has_a_dot_for_each_method_but_the_baseline(found, done, values_of):

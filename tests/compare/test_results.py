@@ -163,14 +163,15 @@ def test_where_the_baseline_fails_with_a_model_nothing_is_compared():
     assert fold_improvements(items, LOSS, "one_hot", "n") == {}
 
 
-def test_improvements_fold_by_fold_are_shares_of_each_fold_s_baseline():
-    items = scored(one_hot=[2.0, 4.0], a=[1.0, 3.0], b=[1.0, None])
+def test_improvements_fold_by_fold_average_to_that_of_the_summary():
+    items = scored(one_hot=[2.0, 4.0], a=[1.0, 3.4], b=[1.0, None])
     found = fold_improvements(items, LOSS, "one_hot", "m")
     assert {method: values.tolist() for method, values in found.items()} == {
         "one_hot": [0, 0],
-        "a": [0.5, 0.25],
+        "a": pytest.approx([1 / 3, 0.2]),
     }
-    assert fold_improvements(items, SCORE, "one_hot", "m")["a"].tolist() == [-1, -1]
+    assert found["a"].mean() == pytest.approx(of(summarise(items, LOSS, "one_hot", 2), "a", "m").improvement)
+    assert fold_improvements(items, SCORE, "one_hot", "m")["a"].tolist() == pytest.approx([-1, -0.6])
     assert fold_improvements(items, LOSS, "nothing", "m") == {}
 
 
@@ -361,10 +362,13 @@ def test_dropping_is_the_baseline_where_one_hot_failed():
 
 def test_a_column_that_does_not_help_is_left_out():
     drop = summary("drop", 2.0, improvement=0.0, n_columns=0)
-    means = summary("means", 1.99, over_drop=0.005, p_over_drop=0.31)
+    means = summary(
+        "means", 1.99, over_drop=0.005, p_over_drop=0.31, low_over_drop=-0.012, high_over_drop=0.021
+    )
     assert verdict(drop, means, baseline="drop", helps=False) == [
         "Leave zipcode out: no encoding of it makes forest predict price clearly better.",
-        "Without it, the typical error is 2; with the best encoding, means (MeansEncoder), 1.99 (p = 0.310).",
+        "Without it, the typical error is 2; with the best encoding, means (MeansEncoder), 1.99: between "
+        "1.2 % worse and 2.1 % better (95 % interval).",
     ]
     assert verdict(drop, means, baseline="drop")[0] == (
         "Leave zipcode out: forest predicts price as well without it, within 1 % or one standard error."

@@ -127,9 +127,10 @@ def results_part(comparison: Comparison) -> TablePart:
         columns=columns,
         rows=rows,
         text=(
-            f"Improvement: over {comparison.baseline} with the same model, and its 95 % interval. p: whether "
-            "it may be chance, accounting for training rows shared by folds and for the number of methods; "
-            "a dash if there is no test. Seconds: medians over the folds, encoder and model together."
+            f"Improvement: over {comparison.baseline} with the same model, and its 95 % interval. p: how "
+            "likely a difference as large is by chance alone, accounting for training rows shared by folds "
+            "and for the number of methods; a dash if there is no test. Seconds: medians over the folds, "
+            "encoder and model together."
         ),
         highlighted=_place_of_best(comparison),
         explained=METHOD_TEXTS,
@@ -221,7 +222,7 @@ def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TableP
     if (best.method, best.model) != comparison.best:
         return [replace(_folds_table(comparison), title="What SufficientEncoder kept in each fold")]
     report = comparison.fitted_encoder(best.method, best.model).report_
-    found = report["candidates"]
+    found, group = report["candidates"], comparison.plan.data.group_name
     unit = found["loss"][0]  # of dropping the column
     return [
         TablePart(
@@ -240,12 +241,15 @@ def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TableP
                 + f" Judged by {best.model} on rows held out of the whole table."
             ),
             highlighted=found["chosen"].index(True),
-            tables=(*_component_tables(report["components"], unit), _folds_table(comparison)),
+            tables=(
+                *_component_tables(report["components"], unit, group),
+                _folds_table(comparison),
+            ),
         )
     ]
 
 
-def _component_tables(components: dict[str, Any], unit: float) -> list[TablePart]:
+def _component_tables(components: dict[str, Any], unit: float, group: str) -> list[TablePart]:
     """Return what each component that was kept contributes, if any was."""
     shares = zip(components["contribution"], components["standard_error"], strict=True)
     rows = [
@@ -258,7 +262,7 @@ def _component_tables(components: dict[str, Any], unit: float) -> list[TablePart
         rows=rows,
         text=(
             "By how much the loss grows if the columns of a component are shuffled among the rows, in "
-            "percent of the loss without the group; that may be more than 100\u00a0%. Components that carry "
+            f"percent of the loss without {group}; that may be more than 100\u00a0%. Components that carry "
             "the same information each look less important than they are."
         ),
         explained=METHOD_TEXTS,
@@ -281,7 +285,10 @@ def _folds_table(comparison: Comparison) -> TablePart:
         ],
         text=(
             "Inside the training rows of each fold, the model itself judged whether the column helps and "
-            "which kind of encoding helps most. A choice that differs between folds was a close one."
+            "which kind of encoding helps most. The gains it names are of its own loss (squared errors, in "
+            "which single rows are limited, or the log loss) and of the best of several candidates, so they "
+            "are larger than the improvements measured on the test rows. A choice that differs between folds was "
+            "a close one."
         ),
     )
 

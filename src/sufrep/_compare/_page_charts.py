@@ -143,7 +143,8 @@ def _intervals_text(comparison: Comparison, done: Sequence[Summary]) -> str:
     includes = "zero" if len(comparison.plan.models) == 1 else f"{comparison.baseline} with the same model"
     return (
         " Lines are 95\u00a0% intervals that account for training rows shared by folds. Where a line "
-        f"includes {includes}, the difference may be chance."
+        f"includes {includes}, the difference may be chance. A line is for its method alone; p, in the "
+        "table, also accounts for the number of methods compared."
     )
 
 
@@ -151,7 +152,7 @@ def _arrows_text(comparison: Comparison, done: Sequence[Summary]) -> str:
     rows = _common_rows(comparison, done)
     lowest = _ranking_limits(rows)[0]
     beyond = any(row["value"] < lowest for row in rows)
-    return " Arrows are methods further to the left, with their number." if beyond else ""
+    return " Arrows are methods further to the left, with their value." if beyond else ""
 
 
 def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPart]:
@@ -172,7 +173,8 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
             title="Fold by fold",
             text=(
                 f"The same differences in each fold, with {model}. If they change their sign from fold to "
-                "fold, they may be chance. Grey ticks are means. Point at a dot to follow its fold."
+                "fold, they may be chance. Grey ticks are their means, as in the ranking. Point at a dot to "
+                "follow its fold."
             ),
             chart=paired_dots(
                 rows=rows,

@@ -165,10 +165,13 @@ def summarise(
 def fold_improvements(
     scores: Sequence[FoldScore], scoring: Scoring, baseline: str, model: str
 ) -> dict[str, Floats]:
-    """Return the improvement of each method over the baseline in each split, unless a split failed."""
+    """Return the improvement of each method over the baseline in each split, unless a split failed.
+
+    All are relative to the mean score of the baseline, so that their mean is the improvement of the summary.
+    """
     values = {key[1]: _values(items) for key, items in scores_by_method(scores) if key[0] == model}
     of_baseline = values.get(baseline, np.empty(0))
-    unit = of_baseline if scoring.is_loss else np.ones(len(of_baseline))
+    unit = scoring.unit(of_baseline) if len(of_baseline) else math.nan
     return {
         method: scoring.gains(of_baseline, of_method) / unit
         for method, of_method in values.items()
@@ -496,10 +499,19 @@ def _leave_out(
         text = f"Without it, the {scoring.spoken} is {score_text(choice.best.score, scoring)}"
         first = others[0]
         text += f"; with the best encoding, {described(first.method)}, {score_text(first.score, scoring)}"
-        if math.isfinite(first.p_over_drop):
-            text += f" ({p_value_statement(first.p_over_drop)})"
+        if math.isfinite(first.low_over_drop):
+            text += f": {_range_text(first.low_over_drop, first.high_over_drop, scoring)}"
         paragraphs.append(f"{text}.")
     return paragraphs
+
+
+def _range_text(low: float, high: float, scoring: Scoring) -> str:
+    """Say between which ends a difference lies, an interval that may be on both sides of zero."""
+    ends = [
+        f"{scoring.improvement_text(abs(end), sign=False)} {'better' if end >= 0 else 'worse'}"
+        for end in (low, high)
+    ]
+    return f"between {ends[0]} and {ends[1]} (95\u00a0% interval)"
 
 
 def _evidence(gain: _Gain, n_compared: int) -> str:
