@@ -287,8 +287,8 @@ def _folds_table(comparison: Comparison) -> TablePart:
             "Inside the training rows of each fold, the model itself judged whether the column helps and "
             "which kind of encoding helps most. The gains it names are of its own loss (squared errors, in "
             "which single rows are limited, or the log loss) and of the best of several candidates, so they "
-            "are larger than the improvements measured on the test rows. A choice that differs between folds was "
-            "a close one."
+            "are larger than the improvements measured on the test rows. A choice that differs between folds "
+            "was a close one."
         ),
     )
 
