@@ -189,7 +189,7 @@ def test_files_of_other_programs_are_refused(tmp_path: Path) -> None:
     path.write_bytes(archive_of({"versions": {}, "other": 1}, []))
     with pytest.raises(EncoderFileError, match="it holds no moments"):
         GroupMoments.load(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="No such file"):
         GroupMoments.load(tmp_path / "nowhere")
 
 

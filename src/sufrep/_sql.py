@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Dialects that tests run, and those that they only parse.
 RUN = ("duckdb", "sqlite", "postgres", "spark")
 DIALECTS = (*RUN, "bigquery", "snowflake", "databricks", "mysql", "tsql")
-# In these, NaN equals NaN, and so can be told from numbers.
+# In these, NaN equals NaN, so a comparison distinguishes it from numbers.
 _WITH_NAN = ("duckdb", "postgres", "spark", "databricks", "snowflake")
 # Where texts of equal letters but other cases or accents are equal unless a collation says otherwise.
 _COLLATIONS = {"mysql": "utf8mb4_bin", "tsql": "Latin1_General_100_BIN2"}
