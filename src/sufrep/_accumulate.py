@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Columns, Floats, Mask
 
-# Rows that are summed together, and rows that are read together: where the columns belong to one array,
-# stored row by row, the second keeps it in the cache until the last of them is read.
-_CHUNK = 1 << 15
+# Rows that are summed together, by default and at most, and rows that are read together: where the columns
+# belong to one array, stored row by row, the last keeps it in the cache until all of them are read.
+_CHUNK, _LARGEST_CHUNK = 1 << 15, 1 << 18
 _READ = 1 << 13
 # Squares of numbers up to this size, and of spreads down to the other, leave room for weights and for sums.
 LARGEST, SMALLEST = 1e140, 1e-140
@@ -118,8 +118,8 @@ class _Rows:
 
     def chunks(self, power: Codes, origin: Floats) -> Iterator[_Chunk]:
         """Read the columns as distances from an origin, one for each column (p, 1) or bin (p, n_bins)."""
-        # Every chunk costs a look at each level, so it has at least as many rows as there are levels.
-        size = max(_CHUNK, self.n_levels)
+        # Every chunk costs a look at each level, so it has several rows for each, and never fewer than one.
+        size = max(_CHUNK, min(4 * self.n_levels, _LARGEST_CHUNK), self.n_levels)
         memory = np.empty((len(self.columns), min(size, len(self.bins))))
         for start in range(0, len(self.bins), size):
             bins = self.bins[start : start + size]
@@ -139,7 +139,8 @@ class _Rows:
                     if power[j].any():
                         shift = power[j, 0] if power.shape[1] == 1 else power[j].take(bins[begin:end])
                         values = np.ldexp(np.asarray(values, dtype=np.float64), -shift)
-                    away = origin[j] if origin.shape[1] == 1 else origin[j].take(bins[begin:end])
+                    # Bins are never out of range: "clip" saves the look at each of them.
+                    away = origin[j] if origin.shape[1] == 1 else origin[j].take(bins[begin:end], mode="clip")
                     np.subtract(values, away, out=into[j, begin:end])
 
     def by_level(self, table: Floats) -> Floats:
