@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -50,11 +51,16 @@ def main() -> None:
     parser.add_argument(
         "--large", type=Path, metavar="FOLDER", help="with --only engines: the files of benchmarks.make_large"
     )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="with --large: interpreter for the tasks in DuckDB and polars",
+    )
     options = parser.parse_args()
     if options.large is not None and options.only != ["engines"]:
         parser.error("--large needs --only engines")
     if options.large is not None:
-        rows = bench_engines.large_results(options.large, options.repeats)
+        rows = bench_engines.large_results(options.large, options.repeats, options.python)
     else:
         rows = [
             row for name in options.only or BENCHMARKS for row in BENCHMARKS[name].results(options.repeats)

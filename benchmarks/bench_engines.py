@@ -3,15 +3,18 @@
 `results` makes five million rows on the way. `large_results` needs the files of `make_large` and takes hours:
 
     python -m benchmarks.make_large --rows 100_000_000 --out FOLDER
-    python -m benchmarks --only engines --large FOLDER
+    python -m benchmarks --only engines --large FOLDER [--python PYTHON]
 
 Each run of an engine is a fresh process (`engine_tasks`). Times are CPU times, of all threads and of the
 processes that Spark and Dask start. The peak memory includes all that was imported: for a query by hand the
-engine, for ours scikit-learn too.
+engine, for ours scikit-learn too, and all that scikit-learn imports because it is installed: pandas alone is
+45 MB. PYTHON is the interpreter of an environment that holds what users of an engine have, the core and the
+extras "duckdb" and "cli", for DuckDB and polars.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,14 +52,14 @@ def results(repeats: int) -> list[Result]:
     return [*engines, *memory_results(ROWS, repeats), *peer_results(repeats)]
 
 
-def large_results(folder: Path, repeats: int) -> list[Result]:
+def large_results(folder: Path, repeats: int, python: str = sys.executable) -> list[Result]:
     """A hundred million rows in DuckDB and polars, twenty in Spark and Dask, ten in memory; runs are kept."""
-    rows = 100_000_000
+    rows, kept = 100_000_000, {"store": "large", "python": python}
     found = [
         row
         for goals in (FITS, ENCODING)
         for engine in ("duckdb", "polars")
-        for row in engine_results(engine, goals, folder, "*.parquet", rows, repeats, store="large")
+        for row in engine_results(engine, goals, folder, "*.parquet", rows, repeats, **kept)
     ]
     two_files = ((("fit_1", "bare", 2.0),), folder, "part-00[01].parquet", 20_000_000, repeats)
     for engine in ("spark", "dask"):
@@ -72,6 +75,7 @@ def engine_results(
     rows: int,
     repeats: int,
     store: str | None = None,
+    python: str = sys.executable,
 ) -> list[Result]:
     """CPU time and peak memory of our tasks next to those of queries by hand.
 
@@ -87,12 +91,14 @@ def engine_results(
     repeats : int
     store : str or None
         File of ``results/engines`` that the runs are added to.
+    python : str
+        Interpreter of the environment in which the tasks run.
     """
     scratch, data = folder / f"scratch_{engine}", str(folder / files)
     if any(ours == "transform" for ours, _, _ in goals):
-        run_task(engine, "prepare", data, scratch)
+        run_task(engine, "prepare", data, scratch, python)
     tasks = tuple(dict.fromkeys(task for ours, hand, _ in goals for task in (hand, ours)))
-    runs = run_alternately(engine, tasks, data, scratch, repeats, rows=rows)
+    runs = run_alternately(engine, tasks, data, scratch, repeats, python, rows=rows)
     if store is not None:
         append(store, runs)
     one_process = engine in ("duckdb", "polars")

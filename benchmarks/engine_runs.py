@@ -69,7 +69,13 @@ def read(name: str) -> list[dict[str, Any]]:
 
 
 def run_alternately(
-    engine: str, tasks: Sequence[str], data: str, scratch: Path, repeats: int, **labels: Any
+    engine: str,
+    tasks: Sequence[str],
+    data: str,
+    scratch: Path,
+    repeats: int,
+    python: str = sys.executable,
+    **labels: Any,
 ) -> list[dict[str, Any]]:
     """Run each task so many times, one after another, each in a fresh process.
 
@@ -82,20 +88,22 @@ def run_alternately(
     scratch : Path
         Folder for what is written; "join" and "transform" expect what `prepare` wrote there.
     repeats : int
+    python : str
+        Interpreter of the environment in which the tasks run.
     **labels
         Fields that are added to each record, such as ``rows``.
     """
     records = []
     for run in range(repeats):
         for task in tasks:
-            found = json.loads(run_task(engine, task, data, scratch).splitlines()[-1])
+            found = json.loads(run_task(engine, task, data, scratch, python).splitlines()[-1])
             records.append({**labels, "engine": engine, "task": task, "run": run, **found})
     return records
 
 
-def run_task(engine: str, task: str, data: str, scratch: Path) -> str:
+def run_task(engine: str, task: str, data: str, scratch: Path, python: str = sys.executable) -> str:
     """Return what a task prints."""
-    command = [sys.executable, "-m", "benchmarks.engine_tasks", engine, task, "--data", data]
+    command = [python, "-m", "benchmarks.engine_tasks", engine, task, "--data", data]
     done = subprocess.run([*command, "--scratch", str(scratch)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{engine} {task} failed:\n{done.stderr[-4000:]}")

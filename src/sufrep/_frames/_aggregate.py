@@ -374,7 +374,7 @@ def _residuals(selected: Selection, found: LevelSums, complete: LevelSums | None
     rows that have the value.
     """
     names = selected.value_names
-    means = {f"m{j}": found.means[:, j] for j in range(len(names))}
+    means = {f"m{j}": column for j, column in enumerate(found.means.T)}
     if complete is not None:
         means |= {f"c{j}": column for j, column in enumerate(_same_order(found, complete)[1].T)}
     keys = dict(zip(selected.key_names, selected.keys, strict=True))
