@@ -266,29 +266,32 @@ def level_shares(
     ends = np.cumsum(count[present])
     for part in np.split(np.arange(len(present)), np.flatnonzero(np.diff((ends - 1) // _SHARES_BLOCK)) + 1):
         some = order[ends[part[0]] - count[present[part[0]]] : ends[part[-1]]] if len(part) else order[:0]
+        chosen, levels = rows.take(some, axis=0), present[part]
         # The part of the joint density that does not depend on the shares is computed once.
-        density = rows[some] @ slopes - offset
+        density = slopes.T @ chosen.T - offset[:, None]
         if target is not None and mixture.experts is not None:
-            density += mixture.experts.log_density(rows[some] - mixture.center, target[some])
-        density, _ = _relative(density)
+            density += mixture.experts.log_density(chosen - mixture.center, target[some]).T
+        density -= density.max(axis=0)
+        np.exp(density, out=density)
         own = np.ones(len(some)) if weights is None else weights[some]
-        levels = _LevelRows(density, own, count[present[part]], concentration * prior[present[part]])
-        shares[present[part]] = _accelerated(levels, shares[present[part]])
+        start = np.ascontiguousarray(prior[levels].T)
+        sorted_rows = _LevelRows(density, own, count[levels], concentration * start)
+        shares[levels] = _accelerated(sorted_rows, start).T
     return shares
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LevelRows:
-    """Rows sorted by level, each of which has a row.
+    """Rows sorted by level, each of which has a row. States come first: sums over few of them are then fast.
 
     Attributes
     ----------
-    density : ndarray, shape (n, n_states)
+    density : ndarray, shape (n_states, n)
         Of each row in each state, up to a factor of the row.
     weights : ndarray, shape (n,)
     count : ndarray of int, shape (n_levels,)
         Number of rows of each level.
-    pseudo_rows : ndarray, shape (n_levels, n_states)
+    pseudo_rows : ndarray, shape (n_states, n_levels)
         The priors, as rows of each level.
     """
 
@@ -298,47 +301,49 @@ class _LevelRows:
     pseudo_rows: Floats
 
     def update(self, shares: Floats) -> Floats:
-        """One round of EM; (n_levels, n_states)."""
-        likelihood = np.einsum("ij,ij->i", self.density, np.repeat(shares, self.count, axis=0))
-        ends = np.append(0, np.cumsum(self.count))
-        n_rows = len(likelihood)
-        by_level = sparse.csr_array(
-            (self.weights / likelihood, np.arange(n_rows), ends), shape=(len(self.count), n_rows)
-        )
-        found = shares * (by_level @ self.density) + self.pseudo_rows
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        """One round of EM; (n_states, n_levels)."""
+        likelihood = np.zeros_like(self.weights)
+        for density, share in zip(self.density, shares, strict=True):
+            likelihood += density * share.repeat(self.count)
+        per_row = self.weights / likelihood
+        first_rows = np.cumsum(self.count) - self.count
+        found = np.array([np.add.reduceat(density * per_row, first_rows) for density in self.density])
+        found *= shares
+        found += self.pseudo_rows
+        found /= found.sum(axis=0)
+        return found
 
     def take(self, chosen: Mask) -> _LevelRows:
         """Some of the levels."""
-        rows = np.repeat(chosen, self.count)
-        pseudo_rows = self.pseudo_rows[chosen]
-        return _LevelRows(self.density[rows], self.weights[rows], self.count[chosen], pseudo_rows)
+        rows = np.flatnonzero(chosen.repeat(self.count))
+        density, weights = self.density.take(rows, axis=1), self.weights.take(rows)
+        return _LevelRows(density, weights, self.count[chosen], self.pseudo_rows[:, chosen])
 
 
 def _accelerated(levels: _LevelRows, shares: Floats) -> Floats:
-    """The shares where EM stays, from given ones; each level stops for itself."""
-    result, active = shares.copy(), np.arange(len(shares))
-    safe, before = shares, np.full(len(shares), np.inf)
+    """The shares where EM stays, from given ones; each level stops for itself; (n_states, n_levels)."""
+    result, active = shares.copy(), np.arange(shares.shape[1])
+    safe, before = shares, np.full(shares.shape[1], np.inf)
     for _ in range(_MOST_CYCLES):
         first = levels.update(shares)
         second = levels.update(first)
-        result[active] = second
+        result[:, active] = second
         step = first - shares
         turn = second - first - step
-        size = np.sqrt(np.einsum("ij,ij->i", step, step))
-        length = size / np.maximum(np.sqrt(np.einsum("ij,ij->i", turn, turn)), 1e-100)
-        length = np.clip(length, 1.0, _LONGEST_STEP)[:, None]
+        size = np.sqrt((step**2).sum(axis=0))
+        length = size / np.maximum(np.sqrt((turn**2).sum(axis=0)), 1e-100)
+        length = np.clip(length, 1.0, _LONGEST_STEP)
         ahead = shares + 2 * length * step + length**2 * turn
-        ahead = np.where((ahead > 0).all(axis=1, keepdims=True), ahead, second)
+        ahead = np.where((ahead > 0).all(axis=0), ahead, second)
         # A step that led farther away is undone. EM itself never goes wrong, so there is always progress.
         worse = size > before
-        shares, before = np.where(worse[:, None], safe, ahead), np.where(worse, np.inf, size)
+        shares, before = np.where(worse, safe, ahead), np.where(worse, np.inf, size)
         moving, safe = size > _SHARE_TOLERANCE, second
         if not moving.any():
             break
         if not moving.all():
             levels, active = levels.take(moving), active[moving]
-            shares, safe, before = shares[moving], safe[moving], before[moving]
+            shares, safe, before = shares[:, moving], safe[:, moving], before[moving]
     return result
 
 
