@@ -271,14 +271,15 @@ def _sum_products(
     products = [nw.col(f"{kind}{i}") * nw.col(f"{kind}{j}") for kind, i, j in pairs]
     if selected.is_weighted:
         products = [product * nw.col("w") for product in products]
-    named = [product.alias(name) for product, name in zip(products, names, strict=True)]
-    totals = [nw.col(name).sum() for name in names]
     if by_fold:
+        # Aggregations by group take columns only. Without groups, an engine need not hold all products.
+        named = [product.alias(name) for product, name in zip(products, names, strict=True)]
+        totals = [nw.col(name).sum() for name in names]
         home = collect(residuals.select(*fold, *named).group_by("fold").agg(*totals), _STEP)
         folds = home["fold"].to_list()
     else:
-        home = collect(residuals.select(*named).select(*totals), _STEP)
-        folds = [0]
+        totals = [product.sum().alias(name) for product, name in zip(products, names, strict=True)]
+        home, folds = collect(residuals.select(*totals), _STEP), [0]
     scatter, squares = np.zeros((len(folds), p, p)), np.zeros((len(folds), p))
     for (kind, i, j), name in zip(pairs, names, strict=True):
         if kind == "d":
