@@ -89,6 +89,17 @@ def means_sample(
     return Sample(frame(g, x), y, truth)
 
 
+def nested_sample(rng: np.random.Generator, n_levels: int) -> Sample:
+    """Level means that are normal around those of ten parents."""
+    g, p, n_parents = level_of_rows(rng, n_levels), N_COVARIATES + 1, 10
+    parent = rng.integers(0, n_parents, n_levels)
+    centers = rng.multivariate_normal(np.zeros(p), 0.5 * covariance(rng, p), n_parents)
+    omega = centers[parent] + rng.multivariate_normal(np.zeros(p), 0.1 * covariance(rng, p), n_levels)
+    rows = omega[g] + rng.normal(size=(len(g), p)) @ np.linalg.cholesky(covariance(rng, p)).T
+    X = frame(g, rows[:, :-1]).assign(parent=[f"p{number}" for number in parent[g]])
+    return Sample(X, rows[:, -1], omega)
+
+
 def intercepts_sample(rng: np.random.Generator, n_levels: int) -> Sample:
     """A random intercept next to a curve in the covariates."""
     g = level_of_rows(rng, n_levels)
@@ -173,6 +184,16 @@ CASES: dict[str, tuple[Any, Callable[[np.random.Generator, int], Sample], Callab
         same,
     ),
     "shrunken means, target": (MeansEncoder("g", use_target=True, shrinkage="auto"), means_sample, same),
+    "shrunken means, parents": (
+        MeansEncoder("g", shrinkage="auto", parent={"g": "parent"}),
+        nested_sample,
+        without_target,
+    ),
+    "target, parents": (
+        MeansEncoder("g", covariates=[], use_target=True, parent={"g": "parent"}),
+        nested_sample,
+        lambda _, truth: truth[:, -1:],
+    ),
     "low rank": (LowRankEncoder("g", n_components=2), means_sample, projected),
     "low rank, shrunken": (LowRankEncoder("g", n_components=2, shrinkage="auto"), means_sample, projected),
     "low rank, target": (LowRankEncoder("g", n_components=2, use_target=True), means_sample, projected),

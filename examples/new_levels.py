@@ -1,16 +1,17 @@
 """Levels that have no target yet: a fifth of the levels is held out whole.
 
-    python examples/new_levels.py DATA_FOLDER [METHOD ...]
+    python examples/new_levels.py DATA_FOLDER [--first-seed 100] [METHOD ...]
 
 prints a table of docs/life-of-a-level.md: squared errors of xgboost on the rows of levels that training did
-not see, in percent of dropping the column (means over five draws of the levels, seeds 100 to 104, and their
-standard errors). "prior" gives new levels the vector of an average level, "estimate" the vector that their
-own rows say. Tables with more than 20,000 rows are cut to whole levels with about as many. DATA_FOLDER is
-that of `sufrep.datasets`, with wages.csv.gz in its folder sigrist2023.
+not see, in percent of dropping the column (means over five draws of the levels, and their standard errors).
+"prior" gives new levels the vector of an average level, "estimate" the vector that their own rows say, and
+"cold start" is `sufrep.ColdStartEstimator`. Tables with more than 20,000 rows are cut to whole levels with
+about as many. DATA_FOLDER is that of `sufrep.datasets`, with wages.csv.gz in its folder sigrist2023.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
 from pathlib import Path
@@ -18,17 +19,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.preprocessing import TargetEncoder
 from xgboost import XGBRegressor
 
-from sufrep import LatentStateEncoder, LowRankEncoder, MeansEncoder, SufficientEncoder, datasets, simulate
+from sufrep import (
+    ColdStartEstimator,
+    LatentStateEncoder,
+    LowRankEncoder,
+    MeansEncoder,
+    SufficientEncoder,
+    datasets,
+    simulate,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-SEEDS = range(100, 105)
+N_DRAWS = 5
 MOST_ROWS = 20_000
 XGBOOST = {"n_estimators": 100, "learning_rate": 0.2, "max_depth": 4, "n_jobs": 1}
 ENCODERS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -62,7 +72,7 @@ def tables(folder: Path, seed: int) -> Iterator[tuple[str, pd.DataFrame, NDArray
     yield "wages", wages.drop(columns="t").astype({"group": str}), y
 
 
-def errors(X: pd.DataFrame, y: NDArray[Any], seed: int) -> dict[str, float]:
+def errors(X: pd.DataFrame, y: NDArray[Any], seed: int, methods: Sequence[str]) -> dict[str, float]:
     """Errors on new levels, in percent of dropping the column."""
     rng = np.random.default_rng(seed)
     codes = pd.factorize(X["group"])[0]
@@ -84,9 +94,12 @@ def errors(X: pd.DataFrame, y: NDArray[Any], seed: int) -> dict[str, float]:
     outside = target.transform(X.loc[new, ["group"]])
     columns = ([numbers[~new], inside], [numbers[new], outside])
     found = {"TargetEncoder": error(*map(np.column_stack, columns))}
-    for name in sys.argv[2:] or ENCODERS:
+    learner = XGBRegressor(**XGBOOST, random_state=seed)
+    for name in methods:
         kind, options = ENCODERS[name]
         encoder = kind("group", **options, **({"cv": 5} if "target" in name else {}))
+        expecting = ColdStartEstimator(clone(encoder), learner, random_state=seed).fit(X[~new], y[~new])
+        found[f"{name}, cold start"] = float(np.mean((expecting.predict(X[new]) - y[new]) ** 2))
         inside = encoder.fit_transform(X[~new], y[~new])
         for unseen in ("prior", "estimate"):
             found[f"{name}, {unseen}"] = error(inside, encoder.set_params(unseen=unseen).transform(X[new]))
@@ -95,11 +108,16 @@ def errors(X: pd.DataFrame, y: NDArray[Any], seed: int) -> dict[str, float]:
 
 def main() -> None:
     """Print a table, one row for each data set."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("methods", nargs="*", help=", ".join(ENCODERS))
+    parser.add_argument("--first-seed", type=int, default=100)
+    options = parser.parse_intermixed_args()
     warnings.simplefilter("ignore")
     found: dict[str, list[dict[str, float]]] = {}
-    for seed in SEEDS:
-        for name, X, y in tables(Path(sys.argv[1]), seed):
-            found.setdefault(name, []).append(errors(X, y, seed))
+    for seed in range(options.first_seed, options.first_seed + N_DRAWS):
+        for name, X, y in tables(options.folder, seed):
+            found.setdefault(name, []).append(errors(X, y, seed, options.methods or list(ENCODERS)))
             print(seed, name, {key: round(value) for key, value in found[name][-1].items()}, file=sys.stderr)
     methods = list(found["latent_linear"][0])
     print("| | " + " | ".join(methods) + " |\n|" + "---|" * (len(methods) + 1))

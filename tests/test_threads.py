@@ -7,9 +7,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sufrep._threads import n_blas_threads, one_thread
+from sufrep._threads import in_threads, n_blas_threads, one_thread
 
 
 def blas_threads() -> set[int]:
@@ -35,6 +36,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 from sufrep._threads import one_thread
 with one_thread():
@@ -49,3 +51,15 @@ print(len(libraries) > before, {library["num_threads"] for library in libraries}
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
     )
     assert done.stdout == "True {1}\n"
+
+
+@pytest.mark.parametrize("n_items", [0, 1, 7])
+def test_a_function_is_called_once_with_each_item(n_items):
+    called = []
+    in_threads(called.append, range(n_items))
+    assert sorted(called) == list(range(n_items))
+
+
+def test_an_error_in_a_thread_is_raised():
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        in_threads(lambda item: 1 / item, [1, 0, 2])

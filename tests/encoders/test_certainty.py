@@ -334,12 +334,39 @@ def test_low_rank_vectors_are_named_by_their_own_errors():
     assert find_certainty(encoder, "g").least[0][1] == pytest.approx(relative.max())
 
 
-@pytest.mark.parametrize("encoder", [MeansEncoder, RandomInterceptEncoder])
-def test_errors_given_parents_are_not_known(encoder):
+def nested(n_rows: int = 600) -> tuple[pd.DataFrame, np.ndarray]:
+    """Sixty shops in six cities, whose sizes and targets differ mostly by city."""
     rng = np.random.default_rng(0)
-    shop = rng.integers(0, 6, 120)
-    X = pd.DataFrame({"shop": shop.astype(str), "city": (shop % 2).astype(str), "size": rng.normal(size=120)})
-    options = {"shrinkage": "auto"} if encoder is MeansEncoder else {}
-    fitted = encoder("shop", parent={"shop": "city"}, **options).fit(X, rng.normal(size=120))
-    assert fitted.table(errors=True).iloc[:, -1].isna().all()
-    assert fitted.plot() is not None
+    shop = np.append(np.arange(60), rng.integers(0, 60, n_rows))
+    mean = (3.0 * rng.normal(size=6))[np.arange(60) % 6] + 0.3 * rng.normal(size=60)
+    rows = mean[shop, None] + rng.normal(size=(len(shop), 2))
+    names = {"shop": [f"{one:02d}" for one in shop], "city": (shop % 6).astype(str)}
+    return pd.DataFrame({**names, "size": rows[:, 0]}), rows[:, 1]
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        MeansEncoder("shop", shrinkage="auto"),
+        MeansEncoder("shop", covariates=[], use_target=True),
+        LowRankEncoder("shop", n_components=1, shrinkage="auto"),
+        RandomInterceptEncoder("shop"),
+    ],
+)
+def test_levels_that_are_like_their_parents_are_more_certain_with_them(encoder):
+    X, y = nested()
+    alone = encoder.fit(X, y).table(errors=True)
+    with_parent = encoder.set_params(parent={"shop": "city"}).fit(X, y)
+    errors = with_parent.table(errors=True).iloc[:, -1]
+    assert (errors < 0.9 * alone.iloc[:, -1]).all()
+    assert with_parent.plot() is not None
+    learnt = with_parent.learn_levels(X.assign(shop="new")[:1]).table(errors=True).iloc[:, -1]
+    np.testing.assert_allclose(learnt[:60], errors, rtol=0.1)
+
+
+def test_one_parent_of_all_levels_leaves_errors_as_they_are():
+    X, _ = nested()
+    encoder = MeansEncoder("shop", shrinkage="auto")
+    alone = encoder.fit(X).table(errors=True).iloc[:, -1]
+    together = encoder.set_params(parent={"shop": "city"}).fit(X.assign(city="same"))
+    np.testing.assert_allclose(together.table(errors=True).iloc[:, -1], alone, rtol=1e-6)

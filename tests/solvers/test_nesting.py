@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from sufrep.moments import GroupMoments
 from sufrep.representation import as_levels
-from sufrep.solvers.nesting import Nesting, nearest_known, shrink_nested, shrink_towards_parents
-from sufrep.solvers.shrinkage import estimate_means_prior, shrink_means
+from sufrep.solvers.nesting import (
+    Nesting,
+    nearest_known,
+    nested_errors,
+    shrink_nested,
+    shrink_towards_parents,
+)
+from sufrep.solvers.shrinkage import PriorErrors, estimate_means_prior, shrink_means
 
 
 def drawn(
@@ -86,6 +92,31 @@ def test_means_are_those_of_the_joint_normal_distribution(seed):
     assert np.abs(between[1:]).max() > 0.1
     values = naive_means(moments, nesting, [T * units for T in between], found.own.within * units)
     np.testing.assert_allclose(found.values, values, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_are_those_of_the_joint_normal_distribution(seed):
+    moments, nesting = drawn(seed)
+    found = shrink_nested(moments, nesting)
+    total = [found.own.between, found.tiers[1].prior.between, found.prior.between]
+    between = [total[0], total[1] - total[0], total[2] - total[1]]
+    n, p = moments.mean.shape
+    path = [np.arange(n), nesting.parents[0], nesting.parents[1][nesting.parents[0]]]
+    prior = sum(np.kron(unit[:, None] == unit, T) for unit, T in zip(path, between, strict=True))
+    left = np.eye(n * p) - prior @ np.linalg.inv(
+        prior + np.kron(np.diag(1 / moments.weight), found.own.within)
+    )
+    # The overall mean is a weighted mean of all rows.
+    average = np.kron(moments.weight / moments.weight.sum(), np.eye(p))
+    noise = found.own.within / moments.weight.sum()
+    passed = left @ np.kron(np.ones((n, 1)), np.eye(p))
+    expected = left @ prior + passed @ (average @ prior @ average.T + noise) @ passed.T
+    own, errors = nested_errors(moments, nesting)
+    errors = PriorErrors(errors.center[nesting.parents[0]], np.zeros(p))
+    covariances = own.posterior_covariance(moments.observed, moments.weight, errors)
+    for level in range(n):
+        place = slice(level * p, (level + 1) * p)
+        np.testing.assert_allclose(covariances[level], expected[place, place], atol=1e-6)
 
 
 def test_variances_are_those_of_loops():

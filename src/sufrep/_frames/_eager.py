@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib.util import find_spec
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
-from joblib import cpu_count
 from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
 from sufrep._frames._table import Factor, Kind, Lookup
+from sufrep._threads import in_threads
 from sufrep.errors import (
     ColumnNameError,
     GroupValueError,
@@ -469,12 +468,7 @@ def dense_rows(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) 
             result[rows, left : left + part.shape[1]] = part
             left += part.shape[1]
 
-    if n_rows <= _CHUNK:  # to start a thread takes longer
-        write(0)
-        return result
-    # Most of the time goes into memory that is touched for the first time, which threads share.
-    with ThreadPoolExecutor(min(cpu_count(), max(1, n_rows // _CHUNK))) as pool:
-        list(pool.map(write, range(0, n_rows, _CHUNK)))
+    in_threads(write, range(0, n_rows, _CHUNK))
     return result
 
 

@@ -25,6 +25,7 @@ from sufrep.solvers.standard_errors import (
 if TYPE_CHECKING:
     from sufrep._arrays import Codes, Floats
     from sufrep.representation import Representation
+    from sufrep.solvers.nesting import Nesting
     from sufrep.solvers.standard_errors import LevelErrors
 
 # Levels that are named as the least and as the most certain.
@@ -92,13 +93,15 @@ def vector_errors(encoder: Any, group: str) -> VectorErrors:
         return VectorErrors(parts)
     vectors, place = encoder._pooled_vectors(group)
     try:
-        errors = _errors_of(encoder, vectors)
+        errors = _errors_of(
+            encoder, vectors, encoder._nesting(group, encoder.representations_[group].levels, place)
+        )
     except MagnitudeError:  # the squares of these numbers are out of range
         errors = None
     return VectorErrors([(vectors.values.shape, errors, place)])
 
 
-def _errors_of(encoder: Any, vectors: Any) -> LevelErrors | None:
+def _errors_of(encoder: Any, vectors: Any, nesting: Nesting | None) -> LevelErrors | None:
     """The errors of vectors, rare levels pooled; None if the encoder has none or kept too little."""
     if "standard_errors_" in vectors.details:
         return IndependentErrors(vectors.details["standard_errors_"])
@@ -110,10 +113,8 @@ def _errors_of(encoder: Any, vectors: Any) -> LevelErrors | None:
     if moments.order == 1:
         return None
     if isinstance(rule, LinearRule):
-        if rule.tiers:
-            return None  # the posterior given parents has other variances
         n_targets = sum(covariate.position is None for covariate in encoder.covariates_)
-        return means_errors(rule, moments, n_targets)
+        return means_errors(rule, moments, n_targets, nesting)
     if isinstance(rule, DiscriminantRule):
         return discriminant_errors(rule, moments)
     return None

@@ -187,10 +187,10 @@ class RandomInterceptEncoder(GroupEncoder):
             starts, known = rule.starts(nesting.paths(absent))
             values[absent[known]] = starts[known]
         values[own] = shrunken
-        errors = separate_errors(found, own, rows.n_levels)
-        if nesting is not None:
-            errors = np.full_like(errors, np.nan)  # the posterior given parents has other variances
-        details = {"new_levels_": rule, "standard_errors_": errors}
+        details = {
+            "new_levels_": rule,
+            "standard_errors_": separate_errors(found, own, rows.n_levels, inside),
+        }
         return Vectors(values, suffixes, details, prior=center)
 
     def _residuals(self, rows: Rows, target: Target) -> list[Floats]:

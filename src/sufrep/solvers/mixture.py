@@ -19,6 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linear_sum_assignment
 
 from sufrep._arrays import blocks
+from sufrep._threads import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sufrep.solvers.multinomial import RowBlocks
 
 _BLOCK = 8_192  # rows whose responsibilities are held at a time; they fit into the cache
-_SHARES_BLOCK = 65_536  # rows whose levels are solved at a time
+_SHARES_BLOCK = 32_768  # rows whose levels are solved at a time, by a thread
 _LEAST_SHARE = 1e-300  # whose logarithm is finite
 _LEAST_START = 1e-200  # what a row may be divided by
 # Change of the shares of a level in a round at which they have converged, most rounds, and the longest step
@@ -264,7 +265,8 @@ def level_shares(
     shares, (slopes, offset) = prior.copy(), mixture.discriminant()
     present = np.flatnonzero(count)  # a level without rows has the prior
     ends = np.cumsum(count[present])
-    for part in np.split(np.arange(len(present)), np.flatnonzero(np.diff((ends - 1) // _SHARES_BLOCK)) + 1):
+
+    def solve(part: Codes) -> None:
         some = order[ends[part[0]] - count[present[part[0]]] : ends[part[-1]]] if len(part) else order[:0]
         chosen, levels = rows.take(some, axis=0), present[part]
         # The part of the joint density that does not depend on the shares is computed once.
@@ -277,6 +279,9 @@ def level_shares(
         start = np.ascontiguousarray(prior[levels].T)
         sorted_rows = _LevelRows(density, own, count[levels], concentration * start)
         shares[levels] = _accelerated(sorted_rows, start).T
+
+    cuts = np.flatnonzero(np.diff((ends - 1) // _SHARES_BLOCK)) + 1
+    in_threads(solve, np.split(np.arange(len(present)), cuts))
     return shares
 
 

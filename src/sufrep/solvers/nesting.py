@@ -12,7 +12,7 @@ and one down.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +21,21 @@ from sufrep._accumulate import ratio
 from sufrep._arrays import blocks
 from sufrep.representation import level_positions
 from sufrep.solvers.low_rank import noise_edge
-from sufrep.solvers.shrinkage import MeansPrior, estimate_means_prior, has_nulls, posterior_means, whiten
+from sufrep.solvers.shrinkage import (
+    MeansPrior,
+    estimate_means_prior,
+    has_nulls,
+    posterior_means,
+    prior_errors,
+    whiten,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sufrep._arrays import Codes, Floats, Levels
     from sufrep.moments import GroupMoments
+    from sufrep.solvers.shrinkage import PriorErrors
 
 _BLOCK = 4096  # levels with nulls whose matrices are inverted at a time
 _ROUNDING = 1e-14
@@ -163,6 +171,26 @@ def shrink_nested(moments: GroupMoments, nesting: Nesting | None) -> NestedMeans
         for names, mean, own, known in zip(nesting.names, means, around, named, strict=False)
     )
     return NestedMeans(values, centers, around[0], around[-1], tiers)
+
+
+def nested_errors(moments: GroupMoments, nesting: Nesting) -> tuple[MeansPrior, PriorErrors]:
+    """The prior of levels around their parents, and its errors.
+
+    The center of the errors has a covariance for each parent: that of the error of its mean, (n_parents, p,
+    p).
+
+    Parameters
+    ----------
+    moments : GroupMoments
+        Of order 2.
+    nesting : Nesting
+        Of these levels.
+    """
+    prior = estimate_means_prior(moments)
+    between = _estimate_tiers(moments, nesting, prior)
+    own, center = prior.with_between(between[0]), _error_of_center(moments, nesting, prior, between)
+    parents = _parent_errors(moments, nesting, own, between[1:], center)
+    return own, replace(prior_errors(moments, own), center=parents)
 
 
 def shrink_towards_parents(moments: GroupMoments, nesting: Nesting | None) -> tuple[Floats, Floats]:
@@ -323,6 +351,54 @@ def _ancestor_means(
     its children say about it: (I + ΛT)⁻¹Λ and (I + ΛT)⁻¹η, which needs no inverse of T or Λ. Going down,
     μ_u = μ_P + T(I + ΛT)⁻¹(η − Λμ_P). All on the axes on which W is the identity and T_0 is diagonal.
     """
+    spreads, known = _messages_up(moments, nesting, own, between)
+    means: list[Floats] = []
+    above = np.zeros((1, len(own.center)))
+    for number in reversed(range(len(spreads))):
+        precision, information, factor = known[number]
+        parent = _parents_of(nesting, number, len(information))
+        surprise = information - np.einsum("uij,uj->ui", precision, above[parent])
+        above = above[parent] + _solve(factor, surprise) @ spreads[number]
+        means.append(own.center + (above @ own.back) * own.scale)
+    return means[::-1]
+
+
+def _parent_errors(
+    moments: GroupMoments, nesting: Nesting, own: MeansPrior, between: Sequence[Floats], center: Floats
+) -> Floats:
+    """Covariances of the errors of the means of the parents of the levels; (n_parents, p, p).
+
+    What is not known of a unit given its parent is C = T(I + ΛT)⁻¹, and I − CΛ of the error of the parent's
+    mean is passed on to it. The overall mean has the error ``center``. All in units of the prior's scale.
+    """
+    spreads, known = _messages_up(moments, nesting, own, between)
+    above, identity = (own.forward.T @ center @ own.forward)[None], np.eye(len(center))
+    for number in reversed(range(len(spreads))):
+        precision, _, factor = known[number]
+        given = spreads[number] @ np.linalg.inv(factor)
+        passed = identity - given @ precision
+        above = above[_parents_of(nesting, number, len(precision))]
+        above = given + passed @ above @ passed.transpose(0, 2, 1)
+    return np.asarray(own.back.T @ above @ own.back)
+
+
+def _error_of_center(
+    moments: GroupMoments, nesting: Nesting, prior: MeansPrior, between: Sequence[Floats]
+) -> Floats:
+    """Covariance of the overall mean, Σ_k T_k Σ_u (n_u/N)² + W/N, in units of the prior's scale; (p, p)."""
+    observed, total = moments.observed, moments.observed.sum(axis=0)
+    found = prior.noise(total[None])[0] * (total > 0)
+    for parent, n_parents, spread in zip(*_up_to_the_root(nesting, moments.n_levels), between, strict=True):
+        share = ratio(observed, np.broadcast_to(total, observed.shape))
+        found = found + share.T @ share * spread
+        observed = _sum_by(parent, observed, n_parents)
+    return np.asarray(found)
+
+
+def _messages_up(
+    moments: GroupMoments, nesting: Nesting, own: MeansPrior, between: Sequence[Floats]
+) -> tuple[list[Floats], list[tuple[Floats, Floats, Floats]]]:
+    """T of each tier above the levels, and Λ, η and I + ΛT of its units."""
     spreads = [own.forward.T @ between_units @ own.forward for between_units in between]
     precision, information = _messages_of_levels(moments, nesting.parents[0], own, len(nesting.names[0]))
     known = []
@@ -338,16 +414,13 @@ def _ancestor_means(
             n_parents = int(parent.max()) + 1
             precision = _sum_by(parent, np.linalg.solve(factor, precision), n_parents)
             information = _sum_by(parent, _solve(factor, information), n_parents)
-    means: list[Floats] = []
-    above = np.zeros((1, len(own.center)))
-    for number in reversed(range(len(spreads))):
-        precision, information, factor = known[number]
-        top = number == len(spreads) - 1
-        parent = np.zeros(len(information), dtype=np.intp) if top else nesting.parents[number + 1]
-        surprise = information - np.einsum("uij,uj->ui", precision, above[parent])
-        above = above[parent] + _solve(factor, surprise) @ spreads[number]
-        means.append(own.center + (above @ own.back) * own.scale)
-    return means[::-1]
+    return spreads, known
+
+
+def _parents_of(nesting: Nesting, tier: int, n_units: int) -> Codes:
+    """The parents of the units of a tier above the levels, the nearest being 0; the overall mean is 0."""
+    top = tier == len(nesting.parents) - 1
+    return np.zeros(n_units, dtype=np.intp) if top else nesting.parents[tier + 1]
 
 
 def _messages_of_levels(

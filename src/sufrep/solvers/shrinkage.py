@@ -121,18 +121,18 @@ class MeansPrior:
         weight : ndarray, shape (k,)
         errors : PriorErrors
         """
-        found, center = np.empty((*observed.shape, observed.shape[1])), errors.center
-        partial = has_nulls(observed, weight)
+        found = np.empty((*observed.shape, observed.shape[1]))
+        center, partial = np.broadcast_to(errors.center, found.shape), has_nulls(observed, weight)
         # On the axes of `signal`, all is diagonal except the error of m̂.
         left = 1 / (weight[~partial, None] * self.signal + 1)
-        inner = left[:, :, None] * (self.forward.T @ center @ self.forward) * left[:, None, :]
+        inner = left[:, :, None] * (self.forward.T @ center[~partial] @ self.forward) * left[:, None, :]
         inner[:, np.arange(len(self.signal)), np.arange(len(self.signal))] += left * self.signal
         found[~partial] = self.back.T @ inner @ self.back
         count = observed[partial]
         present = count > 0
         gain = np.linalg.inv(self.covariance(count)) * (present[:, :, None] & present[:, None, :])
         left = np.eye(len(self.signal)) - self.between @ gain
-        found[partial] = left @ self.between + left @ center @ left.transpose(0, 2, 1)
+        found[partial] = left @ self.between + left @ center[partial] @ left.transpose(0, 2, 1)
         return found + self.covariance_from_signal(observed, errors)
 
     def covariance_from_signal(self, observed: Floats, errors: PriorErrors) -> Floats:
@@ -196,11 +196,6 @@ def shrink_means(moments: GroupMoments, prior: MeansPrior) -> Floats:
     The shrinkage is strong in small levels and in directions with little signal.
     """
     return posterior_means(prior, moments.mean, moments.observed, moments.weight)
-
-
-def estimate_each_prior(moments: GroupMoments) -> list[MeansPrior]:
-    """A separate prior for each covariate; length p."""
-    return [estimate_means_prior(moments.select([j])) for j in range(len(moments.covariates))]
 
 
 def shrink_to_center(moments: GroupMoments) -> tuple[Floats, Floats]:
@@ -327,8 +322,8 @@ class PriorErrors:
 
     Attributes
     ----------
-    center : ndarray, shape (p, p)
-        Covariance of m̂, in units of the prior's scale.
+    center : ndarray, shape (p, p) or (k, p, p)
+        Covariance of m̂, or of the mean that each level is shrunk towards, in units of the prior's scale.
     signal : ndarray, shape (p,)
         How much larger than T̂ the variance of the true means has to be taken, along its axes.
     """

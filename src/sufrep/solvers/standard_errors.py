@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from sufrep._arrays import blocks
+from sufrep.solvers.nesting import nested_errors
 from sufrep.solvers.new_levels import LinearRule
-from sufrep.solvers.shrinkage import (
-    estimate_each_prior,
-    estimate_means_prior,
-    prior_errors,
-)
+from sufrep.solvers.shrinkage import estimate_means_prior, prior_errors
 
 if TYPE_CHECKING:
     from sufrep._arrays import Codes, Floats, Mask
     from sufrep.moments import GroupMoments
     from sufrep.solvers.mixture import Mixture
+    from sufrep.solvers.nesting import Nesting
     from sufrep.solvers.new_levels import DiscriminantRule
     from sufrep.solvers.shrinkage import MeansPrior, PriorErrors
 
@@ -73,8 +71,12 @@ class IndependentErrors:
         return np.asarray(self.errors[chosen, :, None] ** 2 * np.eye(self.errors.shape[1]))
 
 
-def separate_errors(moments: GroupMoments, codes: Codes, n_levels: int) -> Floats:
+def separate_errors(
+    moments: GroupMoments, codes: Codes, n_levels: int, nesting: Nesting | None = None
+) -> Floats:
     """Standard errors of means that are shrunk as in `shrink_each`; (n_levels, p).
+
+    With a nesting, they are not known for levels without rows.
 
     Parameters
     ----------
@@ -83,15 +85,28 @@ def separate_errors(moments: GroupMoments, codes: Codes, n_levels: int) -> Float
     codes : ndarray of int
         Position of each of its levels among all levels; the others have no rows.
     n_levels : int
+    nesting : Nesting, optional
+        Of the levels of ``moments``.
     """
-    weight, found = np.zeros(n_levels), np.empty((n_levels, len(moments.covariates)))
+    weight, found = np.zeros(n_levels), np.full((n_levels, len(moments.covariates)), np.nan)
     weight[codes] = moments.weight
-    for j, prior in enumerate(estimate_each_prior(moments)):
-        errors = prior_errors(moments.select([j]), prior)
-        variance = prior.posterior_covariance(weight[:, None], weight, errors)[:, 0, 0]
-        found[:, j] = prior.scale * np.sqrt(variance)
+    rows = slice(None) if nesting is None else codes
+    for j in range(len(moments.covariates)):
+        prior, errors = _prior_of(moments.select([j]), nesting)
+        if nesting is not None:
+            errors = replace(errors, center=errors.center[nesting.parents[0]])
+        variance = prior.posterior_covariance(weight[rows, None], weight[rows], errors)[:, 0, 0]
+        found[rows, j] = prior.scale * np.sqrt(variance)
     known = np.maximum(moments.observed - 1, 0.0).sum(axis=0) > 0
     return np.where(known, found, np.nan)
+
+
+def _prior_of(moments: GroupMoments, nesting: Nesting | None) -> tuple[MeansPrior, PriorErrors]:
+    """What levels are shrunk towards, with its errors: the overall mean, or the means of parents."""
+    if nesting is not None:
+        return nested_errors(moments, nesting)
+    prior = estimate_means_prior(moments)
+    return prior, prior_errors(moments, prior)
 
 
 # Means, and linear functions of them
@@ -115,7 +130,8 @@ class MeansErrors:
     errors : PriorErrors
         Of m̂ and T̂.
     kind : ndarray of int, shape (n_levels,)
-        Levels with the same numbers of rows have the same errors, and are of one kind.
+        Levels with the same numbers of rows, and with the same parent, have the same errors, and are of one
+        kind.
     observed : ndarray, shape (n_kinds, p)
         Number of rows that have each covariate.
     weight : ndarray, shape (n_kinds,)
@@ -130,6 +146,8 @@ class MeansErrors:
         What they are multiplied by; None if they are the vector.
     unknown : ndarray of bool, shape (p,)
         Covariates of which no level has two values: nothing is known about their spread within levels.
+    parent : ndarray of int, shape (n_kinds,), or None
+        The parent whose mean has the error, if levels have parents and are shrunk towards them.
     """
 
     prior: MeansPrior
@@ -143,6 +161,7 @@ class MeansErrors:
     outputs: Codes
     matrix: Floats | None
     unknown: Mask
+    parent: Codes | None = None
 
     def covariances(self, chosen: Codes) -> Floats:
         """Covariances of the errors; (n_chosen, n_columns, n_columns)."""
@@ -155,7 +174,10 @@ class MeansErrors:
         """Covariances of the errors of levels of some kinds; (n_chosen, n_columns, n_columns)."""
         observed = self.observed[chosen]
         if self.keep is None:
-            found = self.prior.posterior_covariance(observed, self.weight[chosen], self.errors)
+            errors = self.errors
+            if self.parent is not None:
+                errors = replace(errors, center=errors.center[self.parent[chosen]])
+            found = self.prior.posterior_covariance(observed, self.weight[chosen], errors)
         else:
             keep = self.keep[chosen]
             found = keep[:, :, None] * self.prior.noise(observed) * keep[:, None, :]
@@ -172,7 +194,9 @@ class MeansErrors:
         return np.asarray(np.where(unknown[:, None] | unknown, np.nan, found))
 
 
-def means_errors(rule: LinearRule, moments: GroupMoments, n_targets: int) -> MeansErrors:
+def means_errors(
+    rule: LinearRule, moments: GroupMoments, n_targets: int, nesting: Nesting | None = None
+) -> MeansErrors:
     """Errors of the vectors that follow by a rule from the means of levels.
 
     Parameters
@@ -182,27 +206,31 @@ def means_errors(rule: LinearRule, moments: GroupMoments, n_targets: int) -> Mea
         Of order 2, of covariates and target.
     n_targets : int
         Number of columns of the target, which are the last ones.
+    nesting : Nesting, optional
+        Of these levels.
     """
-    prior, (first, kind) = estimate_means_prior(moments), _kinds(moments)
+    parent = None if nesting is None else nesting.parents[0]
+    first, kind = _kinds(moments, parent)
     observed = moments.observed[first]
-    p = observed.shape[1] - n_targets
+    prior, errors = _prior_of(moments, nesting if rule.shrink else None)
     between, keep, more = prior.between, None, np.zeros_like(observed)
     if not rule.shrink:
         keep = observed / (observed + 1) if rule.one_more_row else (observed > 0).astype(np.float64)
-        if n_targets:
-            variances = np.diag(between).copy()
-            for j in range(p, p + n_targets):
-                # The columns of the target are shrunk one by one (`shrink_with_target`).
-                own = moments.select([j])
-                (alone,) = estimate_each_prior(own)
-                variances[j], strength = alone.between[0, 0], observed[:, j] * alone.signal[0]
-                keep[:, j] = strength / (strength + 1)
-                more[:, j] = alone.covariance_from_signal(observed[:, [j]], prior_errors(own, alone))[:, 0, 0]
-            between = _with_variances(between, variances)
+        variances = np.diag(between).copy()
+        for j in range(observed.shape[1] - n_targets, observed.shape[1]):
+            # The columns of the target are shrunk one by one (`shrink_with_target`).
+            alone, own = _prior_of(moments.select([j]), nesting)
+            variances[j], strength = alone.between[0, 0], observed[:, j] * alone.signal[0]
+            keep[:, j] = strength / (strength + 1)
+            more[:, j] = alone.covariance_from_signal(observed[:, [j]], own)[:, 0, 0]
+            if parent is not None:
+                center = own.center[parent[first], 0, 0] - errors.center[j, j]
+                more[:, j] += (1 - keep[:, j]) ** 2 * center
+        between = _with_variances(between, variances)
     return MeansErrors(
         prior,
         between,
-        prior_errors(moments, prior),
+        errors,
         kind,
         observed,
         moments.weight[first],
@@ -211,13 +239,16 @@ def means_errors(rule: LinearRule, moments: GroupMoments, n_targets: int) -> Mea
         rule.outputs,
         rule.matrix,
         np.maximum(observed - 1, 0.0).sum(axis=0) <= 0,
+        parent[first] if parent is not None and rule.shrink else None,
     )
 
 
-def _kinds(moments: GroupMoments) -> tuple[Codes, Codes]:
-    """A level of each kind, and the kind of every level: those of one kind have the same numbers of rows."""
+def _kinds(moments: GroupMoments, parent: Codes | None) -> tuple[Codes, Codes]:
+    """A level of each kind, and the kind of every level; see `MeansErrors`."""
     some_null = (moments.observed != moments.weight[:, None]).any(axis=0)
     rows = np.column_stack([moments.weight, moments.observed[:, some_null]])
+    if parent is not None:
+        rows = np.column_stack([rows, parent])
     distinct = rows[:, 0] if rows.shape[1] == 1 else rows
     _, first, kind = np.unique(distinct, axis=0, return_index=True, return_inverse=True)
     return first, kind.reshape(-1)
