@@ -112,6 +112,7 @@ def slopes_sample(rng: np.random.Generator, n_levels: int) -> Sample:
     """A regression in every level: intercepts and first slopes differ, second slopes do not."""
     g = level_of_rows(rng, n_levels)
     z = rng.normal(size=(len(g), 2))
+    z = (z - z.mean(axis=0)) / z.std(axis=0)  # the slopes that are estimated are those of the sample's scores
     beta = np.array([3.0, 1.0, -1.0]) + rng.normal(size=(n_levels, 3)) * [0.5, 0.3, 0.0]
     y = beta[g, 0] + (z * beta[g, 1:]).sum(axis=1) + rng.normal(size=len(g))
     return Sample(frame(g, z), y, beta)
