@@ -76,8 +76,8 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make SufficientEncoder choose given components without judging, for what holds for any choice."""
 
     def chosen(*components: str) -> None:
-        def judged(_encoder: SufficientEncoder, inputs: Any, _components: Any) -> Judgement:
-            n = inputs.table.n_rows
+        def judged(_encoder: SufficientEncoder, rows: Any, _components: Any, _learner: Any) -> Judgement:
+            n = len(rows.y)
             losses = {DROP: np.ones(n), "both": np.zeros(n)} if components else {DROP: np.ones(n)}
             shuffled = {("both", component): np.ones(n) for component in components}
             return Judgement(losses, shuffled, dict.fromkeys(losses, 0), None, [np.arange(n)])

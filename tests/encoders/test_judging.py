@@ -149,8 +149,8 @@ def test_held_out_targets_do_not_move_the_columns_that_are_judged(kind):
         before, after = (held_out_columns(part, number, components) for part in (rows, changed))
         assert before.keys() == after.keys() == COMPONENTS.keys()
         for name in before:
-            for one, other in zip(before[name], after[name], strict=True):
-                np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(before[name].inside, after[name].inside)
+            np.testing.assert_array_equal(before[name].outside, after[name].outside)
 
 
 def test_columns_are_those_of_encoders_fitted_outside_the_fold():
@@ -163,11 +163,11 @@ def test_columns_are_those_of_encoders_fitted_outside_the_fold():
             folds = {"cv": inner_folds(rows, number)} if components[name]._needs.uses_target else {}
             encoder = kind("shop", remainder="drop", **folds, **own)
             known, new = encoder.fit_transform(X.iloc[train], rows.y[train]), encoder.transform(X.iloc[test])
-            np.testing.assert_allclose(found[name][1], new)
+            np.testing.assert_allclose(found[name].outside, new)
             if name in ("mixed_model", "local_effect"):  # their inner folds share variances and kernels
-                assert np.corrcoef(found[name][0][:, -1], known[:, -1])[0, 1] > 0.98
+                assert np.corrcoef(found[name].inside[:, -1], known[:, -1])[0, 1] > 0.98
             else:
-                np.testing.assert_allclose(found[name][0], known)
+                np.testing.assert_allclose(found[name].inside, known)
 
 
 @pytest.mark.parametrize("kind", ["continuous", "binary", "multiclass"])
@@ -194,8 +194,8 @@ def test_losses_are_those_of_learners_fitted_outside_the_fold():
         losses = np.empty(len(rows.y))
         for number, (train, test) in enumerate(rows.folds):
             columns = held_out_columns(rows, number, components)
-            inside = np.hstack([rows.features[train], *(columns[part][0] for part in parts)])
-            outside = np.hstack([rows.features[test], *(columns[part][1] for part in parts)])
+            inside = np.hstack([rows.features[train], *(columns[part].inside for part in parts)])
+            outside = np.hstack([rows.features[test], *(columns[part].outside for part in parts)])
             losses[test] = (learner.fit(inside, rows.y[train]).predict(outside) - rows.y[test]) ** 2
             if number == 0:  # folds may differ in their number of states
                 assert found.n_columns[name] == inside.shape[1] - 2
@@ -240,7 +240,8 @@ def test_the_contribution_of_a_component_is_what_its_columns_are_worth_shuffled(
     found = judge(rows, {"means": components["means"]}, Learner(Ridge(), "continuous", 3))
     total = []
     for number, (train, test) in enumerate(rows.folds):
-        inside, outside = held_out_columns(rows, number, components)["means"]
+        found_columns = held_out_columns(rows, number, components)["means"]
+        inside, outside = found_columns.inside, found_columns.outside
         model = Ridge().fit(np.hstack([rows.features[train], inside]), rows.y[train])
         order = np.random.default_rng([3, number]).permutation(len(test))
         predicted = model.predict(np.hstack([rows.features[test], outside[order]]))

@@ -456,10 +456,8 @@ def test_candidates_are_judged_on_later_rows(monkeypatch):
         # What is learnt for the training rows of a fold follows time too.
         kind, own = COMPONENTS["target_mean"]
         component = kind("shop", **own, cv="ordered", time="day", remainder="drop")
-        (known, _), columns = (
-            held_out_columns(rows, number, {"it": component})["it"],
-            np.zeros((len(train), 1)),
-        )
+        known = held_out_columns(rows, number, {"it": component})["it"].inside
+        columns = np.zeros((len(train), 1))
         for inner, outer in rows.folds[:number]:
             fitted = kind("shop", **own, remainder="drop").fit(X.iloc[inner], y[inner])
             columns[np.isin(train, outer)] = fitted.set_params(unseen="prior").transform(X.iloc[outer])

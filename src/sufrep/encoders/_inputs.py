@@ -123,6 +123,28 @@ class Inputs:
     scores: SharedScores | None = None
     fold: Key | None = None
 
+    def only(self, groups: Sequence[int]) -> Inputs:
+        """Return what was read of some of the groups, given by their positions."""
+        if list(groups) == list(range(len(self.factors))):
+            return self
+        layout = replace(
+            self.layout,
+            groups=tuple(self.layout.groups[number] for number in groups),
+            parents=tuple(self.layout.parents[number] for number in groups if self.layout.parents),
+        )
+        return replace(
+            self,
+            layout=layout,
+            factors=tuple(self.factors[number] for number in groups),
+            parents=tuple(self.parents[number] for number in groups if self.parents),
+        )
+
+    def permute_levels(self, group: int, order: Codes) -> Inputs:
+        """Return the rows with the levels of a group in another order, as if they said nothing."""
+        factors = list(self.factors)
+        factors[group] = factors[group].take(order)
+        return replace(self, factors=tuple(factors))
+
     def take(self, rows: Codes) -> Inputs:
         """Return what was read of some rows; the table itself is left behind, so they cannot pass through."""
         weights, times = (None if part is None else part[rows] for part in (self.weights, self.times))
@@ -570,6 +592,13 @@ def resolve_layout(
     layout = Layout(names, groups, tuple(numeric), tuple(shares), tuple(free) if keep else (), parents)
     refuse_own_covariates(layout)
     return layout
+
+
+def own_groups(group: Group | Sequence[Group] | None, layout: Layout) -> list[int]:
+    """Positions, among the groups that were read, of those that an encoder names; all if it names none."""
+    if group is None:
+        return list(range(len(layout.groups)))
+    return [layout.groups.index(columns) for columns in _named_groups(layout.names, group)]
 
 
 def cross_groups(layout: Layout) -> Layout:

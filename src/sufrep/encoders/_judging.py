@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,13 @@ _LEAST_LEVELS = 50
 Fold = tuple["Codes", "Codes"]
 
 
+def suitable_groups(component: str, inputs: Inputs, groups: Sequence[int]) -> list[int]:
+    """The groups, of some, that a component can encode."""
+    if component in DESCRIPTION and not inputs.columns:
+        return []
+    return list(groups)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Learner:
     """What judges columns.
@@ -89,12 +96,12 @@ class Learner:
     kind: str
     seed: int
 
-    def prepare(self, inside: Floats, outside: Floats) -> tuple[Floats, Floats]:
+    def prepare(self, inside: Floats, *outside: Floats) -> tuple[Floats, ...]:
         """Return columns as `fit` and `Judge.losses` need them.
 
         Boosting cuts every column into parts, for each candidate once more; so its columns already are.
         """
-        return (inside, outside) if self.estimator is not None else in_parts(inside, outside)
+        return (inside, *outside) if self.estimator is not None else in_parts(inside, *outside)
 
     def fit(self, columns: Floats, y: Array, weights: Floats | None) -> Judge:
         """Return the fitted model; columns of nulls must be left out before."""
@@ -151,14 +158,14 @@ class Judge:
         return log_losses(np.asarray(self.model.predict_proba(columns)), known, y)
 
 
-def in_parts(inside: Floats, outside: Floats) -> tuple[Floats, Floats]:
+def in_parts(inside: Floats, *outside: Floats) -> tuple[Floats, ...]:
     """Replace values by the number of the part that they are in, of parts with equally many rows; NaN stays.
 
     Parameters
     ----------
     inside : ndarray, shape (n, p)
         What the parts are made of.
-    outside : ndarray, shape (m, p)
+    *outside : ndarray, each of shape (m, p)
 
     Examples
     --------
@@ -170,13 +177,15 @@ def in_parts(inside: Floats, outside: Floats) -> tuple[Floats, Floats]:
            [ 2.]]), array([[2.],
            [0.]]))
     """
-    found = np.empty_like(inside), np.empty_like(outside)
+    given = (inside, *outside)
+    found = tuple(map(np.empty_like, given))
     for j, column in enumerate(inside.T):
         ordered = np.sort(column)  # NaN comes last
         ordered = ordered[: len(ordered) - int(np.isnan(column).sum())]
         ends = ordered[(np.arange(1, _PARTS) * len(ordered)) // _PARTS] if len(ordered) >= _PARTS else ordered
         ends = np.unique(ends)
-        for values, result in ((column, found[0]), (outside[:, j], found[1])):
+        for columns, result in zip(given, found, strict=True):
+            values = columns[:, j]
             result[:, j] = np.where(np.isnan(values), np.nan, np.searchsorted(ends, values))
     return found
 
@@ -212,6 +221,11 @@ class JudgedRows:
     folds: Sequence[Fold]
     in_time: bool = False
 
+    @property
+    def several_groups(self) -> bool:
+        """Whether there are groups of which some may be dropped."""
+        return len(self.inputs.factors) > 1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judgement:
@@ -230,6 +244,9 @@ class Judgement:
         The level of each row, for each group.
     limit : float
         What the loss of a single row counts as at most, in all that is decided.
+    permuted : dict of (str, int) to ndarray, shape (n,)
+        The losses of a candidate if the levels of a group are permuted among the rows of a fold; empty if
+        there is one group.
     """
 
     losses: Mapping[str, Floats]
@@ -238,6 +255,7 @@ class Judgement:
     weights: Floats | None
     clusters: Sequence[Codes]
     limit: float = np.inf
+    permuted: Mapping[tuple[str, int], Floats] = field(default_factory=dict)
 
     def loss(self, candidate: str) -> float:
         """Mean loss on the rows that a candidate was judged on."""
@@ -264,6 +282,19 @@ class Judgement:
         """How much the loss grows if the columns of a component are shuffled, and its standard error."""
         everything = replace(self, limit=np.inf)
         return everything._difference(self.shuffled[candidate, component], self.losses[candidate])
+
+    def group_contribution(self, candidate: str, group: int) -> tuple[float, float]:
+        """How much the loss grows if the levels of a group are permuted, and its standard error."""
+        return self._difference(self.permuted[candidate, group], self.losses[candidate])
+
+    def useful_groups(self, candidate: str) -> list[int]:
+        """The groups whose levels lower the loss by more than one standard error."""
+        found = [self.group_contribution(candidate, group) for group in range(len(self.clusters))]
+        return [group for group, (gain, error) in enumerate(found) if gain > error]
+
+    def is_better(self, candidate: str, other: Judgement) -> bool:
+        """Whether the loss of a candidate is smaller than with other groups, on the same rows."""
+        return self._difference(other.losses[candidate], self.losses[candidate])[0] > 0
 
     def n_judged(self, candidate: str) -> int:
         """Number of rows that a candidate was judged on."""
@@ -342,13 +373,15 @@ def judge(
     components: Mapping[str, GroupEncoder],
     learner: Learner,
     *,
+    only: str | None = None,
     n_jobs: int | None = None,
     report: Callable[[int, int], None] | None = None,
 ) -> Judgement:
     """Measure the losses of all candidates that can be made of some components, out of fold.
 
-    It is a race: after each fold, candidates that are clearly behind the best one leave, and it ends when
-    only one is left. So what is easy to decide costs little.
+    It is a race: after each fold, candidates that are clearly behind the best one leave. With one group it
+    ends when only one is left, so what is easy to decide costs little; with several, what each group
+    contributes is measured on all folds.
 
     Parameters
     ----------
@@ -356,12 +389,16 @@ def judge(
     components : mapping of str to encoder
         Not fitted.
     learner : Learner
+    only : str, optional
+        The name of a single candidate to judge, on all folds.
     n_jobs : int, optional
         Number of folds to work on at a time; the result does not depend on it.
     report : callable, optional
         Called after each fold with the number of folds done and of all folds.
     """
     candidates = {name: [part for part in parts if part in components] for name, parts in CANDIDATES.items()}
+    if only is not None:
+        candidates = {only: candidates[only]}
     # Without covariates there is no description, and both kinds are one.
     distinct = {tuple(parts): name for name, parts in reversed(candidates.items())}
     candidates = {name: parts for name, parts in candidates.items() if distinct[tuple(parts)] == name}
@@ -385,7 +422,7 @@ def judge(
         remaining = judgement.remaining()
         if report is not None:
             report(len(found), len(numbers))
-        if len(remaining) == 1:
+        if len(remaining) == 1 and only is None and (remaining == [DROP] or not rows.several_groups):
             break
     if isinstance(results, Generator):
         with warnings.catch_warnings():  # of folds that turn out not to be needed
@@ -419,6 +456,10 @@ def _joined(
         for name, parts in candidates.items()
         for component in parts
     }
+    permuted = {
+        key: _losses([(part.permuted.get(key), part.rows) for part in found])
+        for key in dict.fromkeys(chain.from_iterable(part.permuted for part in found))
+    }
     weights = None if rows.inputs.weights is None else rows.inputs.weights[test]
     found_all = Judgement(
         losses,
@@ -426,8 +467,11 @@ def _joined(
         found[0].n_columns if found else dict.fromkeys(candidates, 0),
         weights,
         [factor.codes[test] for factor in rows.inputs.factors],
+        permuted=permuted,
     )
-    return replace(found_all, limit=_MOST_LOSS * found_all.loss(DROP)) if limited else found_all
+    if not limited or DROP not in losses:
+        return found_all
+    return replace(found_all, limit=_MOST_LOSS * found_all.loss(DROP))
 
 
 def _losses(parts: Sequence[tuple[Floats | None, Codes]]) -> Floats:
@@ -443,13 +487,15 @@ class _HeldOut:
     rows: Codes
     losses: dict[str, Floats]
     shuffled: dict[tuple[str, str], Floats]
+    permuted: dict[tuple[str, int], Floats]
     n_columns: dict[str, int]
 
     def only(self, names: Sequence[str]) -> _HeldOut:
         """Leave all other candidates out."""
         losses = {name: self.losses[name] for name in names}
         shuffled = {key: losses for key, losses in self.shuffled.items() if key[0] in names}
-        return replace(self, losses=losses, shuffled=shuffled)
+        permuted = {key: losses for key, losses in self.permuted.items() if key[0] in names}
+        return replace(self, losses=losses, shuffled=shuffled, permuted=permuted)
 
 
 def _hold_out(
@@ -463,34 +509,66 @@ def _hold_out(
     train, test = rows.folds[number]
     needed = {part: components[part] for part in dict.fromkeys(chain.from_iterable(candidates.values()))}
     with one_thread(), without_convergence_warnings():
-        columns = held_out_columns(rows, number, needed)
+        columns = held_out_columns(rows, number, needed, seed=learner.seed)
         weights = None if rows.inputs.weights is None else rows.inputs.weights[train]
-        losses, shuffled, n_columns = {}, {}, {}
-        known = {part: learner.prepare(*found) for part, found in columns.items()}
+        losses, shuffled, permuted, n_columns = {}, {}, {}, {}
+        known = {part: learner.prepare(found.inside, *found.new()) for part, found in columns.items()}
         features = learner.prepare(rows.features[train], rows.features[test])
+        order = np.random.default_rng([learner.seed, number]).permutation(len(test))
         for name, parts in candidates.items():
             inside = np.column_stack([features[0], *(known[part][0] for part in parts)])
             # scikit-learn's boosting cannot bin a column of nulls.
-            usable = ~np.isnan(inside).all(axis=0)
+            usable = np.flatnonzero(~np.isnan(inside).all(axis=0))
             model = learner.fit(inside[:, usable], rows.y[train], weights)
-            blocks = [features[1], *(known[part][1] for part in parts)]
-            losses[name] = model.losses(np.column_stack(blocks)[:, usable], rows.y[test])
-            n_columns[name] = sum(block.shape[1] for block in blocks[1:])
-            order = np.random.default_rng([learner.seed, number]).permutation(len(test))
-            for place, component in enumerate(parts, start=1):
+
+            def loss(blocks: Sequence[Floats], model: Judge = model, usable: Codes = usable) -> Floats:
+                return model.losses(np.column_stack([features[1], *blocks])[:, usable], rows.y[test])
+
+            blocks = [known[part][1] for part in parts]
+            losses[name] = loss(blocks)
+            n_columns[name] = sum(block.shape[1] for block in blocks)
+            for place, component in enumerate(parts):
                 mixed = [block[order] if j == place else block for j, block in enumerate(blocks)]
-                found = model.losses(np.column_stack(mixed)[:, usable], rows.y[test])
-                shuffled[name, component] = found
-    return _HeldOut(test, losses, shuffled, n_columns)
+                shuffled[name, component] = loss(mixed)
+            for group in range(len(rows.inputs.factors) if parts and rows.several_groups else 0):
+                permuted[name, group] = loss([known[part][2 + group] for part in parts])
+    return _HeldOut(test, losses, shuffled, permuted, n_columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutColumns:
+    """The columns of a component in one fold.
+
+    Attributes
+    ----------
+    inside : ndarray, shape (n_train, n_columns)
+        Of the rows outside the fold, cross-fitted.
+    outside : ndarray, shape (n_test, n_columns)
+        Of the rows of the fold, which are new.
+    permuted : tuple of ndarray, each of shape (n_test, n_columns)
+        The same with the levels of each group in turn permuted among these rows; empty if there is one group.
+    """
+
+    inside: Floats
+    outside: Floats
+    permuted: tuple[Floats, ...] = ()
+
+    def new(self) -> tuple[Floats, ...]:
+        """The columns of new rows, as they are and permuted."""
+        return self.outside, *self.permuted
 
 
 def held_out_columns(
-    rows: JudgedRows, number: int, components: Mapping[str, GroupEncoder]
-) -> dict[str, tuple[Floats, Floats]]:
-    """The columns of each component: for rows outside a fold, cross-fitted, and for the new rows in it."""
+    rows: JudgedRows, number: int, components: Mapping[str, GroupEncoder], *, seed: int = 0
+) -> dict[str, HeldOutColumns]:
+    """The columns of each component in a fold, of which neither targets nor weights are used."""
     train, test = rows.folds[number]
     inside = replace(rows.inputs.take(train), folds=inner_folds(rows, number), quick_folds=True)
     outside = replace(rows.inputs.take(test), target=None, weights=None, times=None)
+    order = np.random.default_rng([seed, number]).permutation(len(test))
+    new = [outside]
+    if rows.several_groups:
+        new += [outside.permute_levels(group, order) for group in range(len(outside.factors))]
     found = {}
     for name, component in components.items():
         encoder = clone(component)
@@ -498,11 +576,16 @@ def held_out_columns(
             own = own_inputs(encoder, inside)
             encoder._learn(own)
             known = encoder._lookups(own, training=True)
-            new = encoder._lookups(own_inputs(encoder, outside), training=False)
+            encoded = [encoder._lookups(own_inputs(encoder, part), training=False) for part in new]
         except NoLevelError:  # none of the training rows has a level
-            found[name] = np.empty((len(train), 0)), np.empty((len(test), 0))
+            found[name] = HeldOutColumns(
+                np.empty((len(train), 0)),
+                np.empty((len(test), 0)),
+                tuple(np.empty((len(test), 0)) for _ in new[1:]),
+            )
             continue
-        found[name] = np.hstack([*map(taken, known)]), np.hstack([*map(taken, new)])
+        first, *others = (np.hstack([*map(taken, lookups)]) for lookups in encoded)
+        found[name] = HeldOutColumns(np.hstack([*map(taken, known)]), first, tuple(others))
     return found
 
 

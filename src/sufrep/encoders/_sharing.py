@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sufrep.encoders._base import GroupEncoder, Needs
+from sufrep.encoders._inputs import own_groups
 from sufrep.encoders._times import ORDERED
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def encode_new(encoder: GroupEncoder, inputs: Inputs) -> Any:
 
 
 def own_inputs(encoder: GroupEncoder, inputs: Inputs) -> Inputs:
-    """Return what an encoder needs of rows that were read for several."""
+    """Return what an encoder needs of rows that were read for several: its groups, covariates and target."""
+    inputs = inputs.only(own_groups(encoder.group, inputs.layout))
     needs, layout = encoder._needs, inputs.layout
     if encoder.remainder == "drop":
         layout = replace(layout, kept=())

@@ -25,12 +25,12 @@ from sufrep.encoders._inputs import copy_input_names, find_levels, with_roles
 from sufrep.encoders._judging import (
     CANDIDATES,
     COMPONENTS,
-    DESCRIPTION,
     DROP,
     FAMILIES,
     JudgedRows,
     Learner,
     judge,
+    suitable_groups,
     whole_levels,
     without_convergence_warnings,
 )
@@ -221,19 +221,20 @@ class SufficientEncoder(GroupEncoder):
         self._check(inputs)
         self.layout_, self.covariates_ = inputs.layout, list(inputs.covariates)
         self.target_type_ = _target(inputs).kind
-        components = self._components(inputs)
-        judgement = self._judge(inputs, components)
-        chosen = judgement.chosen()
-        self.chosen_ = tuple(name for name in CANDIDATES[chosen] if name in components)
-        self.report_ = _report(judgement, chosen, self.chosen_)
-        if inputs.factors and not self.chosen_:
-            names = ", ".join(map(repr, self._group_names(inputs)))
+        found = self._choose(inputs)
+        self.chosen_ = tuple(found.components)
+        self.report_ = _report(found, self._group_names(inputs))
+        dropped = [
+            name for number, name in enumerate(self._group_names(inputs)) if number not in found.groups
+        ]
+        if dropped:
+            names = ", ".join(map(repr, dropped))
             warn(
                 f"No column is made of {names}. {self.report_['summary']}\n"
                 "Hint: report_ has the losses; other encoders, such as MeansEncoder, always make columns.",
                 UninformativeGroupWarning,
             )
-        tasks = (delayed(_fitted)(components[name], self, inputs) for name in self.chosen_)
+        tasks = (delayed(_fitted)(component, self, inputs) for component in found.components.values())
         self.encoders_: dict[str, GroupEncoder] = dict(
             zip(self.chosen_, Parallel(n_jobs=self.n_jobs)(tasks), strict=True)
         )
@@ -297,10 +298,10 @@ class SufficientEncoder(GroupEncoder):
             response = _target(inputs).columns[0][counts]
             check_squares("target", response, smallest=1 / _LARGEST, largest=_LARGEST)
 
-    def _components(self, inputs: Inputs) -> dict[str, GroupEncoder]:
-        """The components that make sense for these rows, not fitted; none if there is no group."""
+    def _components(self, inputs: Inputs, groups: Sequence[int] | None = None) -> dict[str, GroupEncoder]:
+        """The components that make sense for some groups of these rows, not fitted; none if there is none."""
+        own_groups = range(len(inputs.factors)) if groups is None else groups
         shared = {
-            "group": self.group,
             "covariates": self.covariates,
             "categorical_covariates": self.categorical_covariates,
             "remainder": "drop",
@@ -313,11 +314,15 @@ class SufficientEncoder(GroupEncoder):
         found: dict[str, GroupEncoder] = {}
         allowed = {name for family in self._families() for name in FAMILIES[family]}
         for name, (kind, own) in COMPONENTS.items():
-            if name in allowed and inputs.factors and (inputs.columns or name not in DESCRIPTION):
-                known = {key: value for key, value in shared.items() if key in kind._parameter_constraints}
-                found[name] = kind(**{**known, **own})
-                if follows_time(self.cv) and found[name]._needs.uses_target:
-                    found[name].set_params(cv=self.cv, time=self.time)
+            suitable = suitable_groups(name, inputs, own_groups)
+            if name not in allowed or not suitable:
+                continue
+            known = {key: value for key, value in shared.items() if key in kind._parameter_constraints}
+            every = list(suitable) == list(range(len(inputs.factors)))
+            group = self.group if every else [_as_group(inputs, number) for number in suitable]
+            found[name] = kind(**{"group": group, **known, **own})
+            if follows_time(self.cv) and found[name]._needs.uses_target:
+                found[name].set_params(cv=self.cv, time=self.time)
         return found
 
     def _families(self) -> list[str]:
@@ -326,8 +331,24 @@ class SufficientEncoder(GroupEncoder):
             check_name("families", family, FAMILIES)
         return list(self.families)
 
-    def _judge(self, inputs: Inputs, components: Mapping[str, GroupEncoder]) -> Judgement:
-        """Judge all candidates, on some of the rows if there are many."""
+    def _choose(self, inputs: Inputs) -> _Choice:
+        """Decide about the families of components, and then about each of several groups."""
+        components, rows = self._components(inputs), self._judged_rows(inputs)
+        learner = Learner(self.estimator, self.target_type_, self.random_state)
+        judgement = self._judge(rows, components, learner)
+        chosen, groups = judgement.chosen(), list(range(len(inputs.factors)))
+        if chosen != DROP and judgement.permuted:
+            useful = judgement.useful_groups(chosen)
+            fewer = self._components(inputs, useful)
+            if len(useful) < len(groups) and any(part in fewer for part in CANDIDATES[chosen]):
+                without = self._judge(rows, fewer, learner, only=chosen)
+                if not judgement.is_better(chosen, without):
+                    components, groups = fewer, useful
+        parts = {name: components[name] for name in CANDIDATES[chosen] if name in components}
+        return _Choice(judgement, chosen, parts, groups if parts else [])
+
+    def _judged_rows(self, inputs: Inputs) -> JudgedRows:
+        """The rows that decisions are made on: some of them if there are many."""
         counted = np.arange(inputs.table.n_rows)
         if inputs.weights is not None:
             counted = np.flatnonzero(inputs.weights > 0)
@@ -335,20 +356,28 @@ class SufficientEncoder(GroupEncoder):
         position = np.full(inputs.table.n_rows, -1)
         position[rows] = np.arange(len(rows))
         parts = [tuple(position[part][position[part] >= 0] for part in fold) for fold in self._folds(inputs)]
-        judged = JudgedRows(
+        return JudgedRows(
             inputs.take(rows),
             _features(inputs)[rows],
             _target(inputs).values()[rows],
             [(train, test) for train, test in parts if len(train) and len(test)],
             in_time=follows_time(self.cv),
         )
+
+    def _judge(
+        self,
+        rows: JudgedRows,
+        components: Mapping[str, GroupEncoder],
+        learner: Learner,
+        *,
+        only: str | None = None,
+    ) -> Judgement:
         if self.unseen == "error":  # a level may be in one fold only
             components = {
                 name: copy(component).set_params(unseen="prior") for name, component in components.items()
             }
         progress = _Progress(self.verbose)
-        learner = Learner(self.estimator, self.target_type_, self.random_state)
-        found = judge(judged, components, learner, n_jobs=self.n_jobs, report=progress)
+        found = judge(rows, components, learner, only=only, n_jobs=self.n_jobs, report=progress)
         progress.close()
         return found
 
@@ -376,7 +405,11 @@ class SufficientEncoder(GroupEncoder):
             for positions in self.layout_.groups
         }
         for group, (levels, weight) in groups.items():
-            tables = {name: component.representations_[group] for name, component in components.items()}
+            tables = {
+                name: component.representations_[group]
+                for name, component in components.items()
+                if group in component.representations_
+            }
             self.representations_[group] = Representation.from_values(
                 levels,
                 np.hstack(
@@ -390,7 +423,11 @@ class SufficientEncoder(GroupEncoder):
                 prior=np.concatenate([np.empty(0), *(table.prior for table in tables.values())]),
                 group=columns[group],
             )
-        self.outputs_ = [*chain.from_iterable(component.outputs_ for component in components.values())]
+        self.outputs_ = [
+            replace(column, group=self.layout_.groups.index(component.layout_.groups[column.group]))
+            for component in components.values()
+            for column in component.outputs_
+        ]
         self._refuse_clashing_names()
 
 
@@ -439,14 +476,46 @@ def _level_weights(inputs: Inputs, factor: Factor) -> tuple[Levels, Floats]:
     return factor.levels[weight > 0], weight[weight > 0].astype(np.float64)
 
 
-def _report(judgement: Judgement, chosen: str, components: Sequence[str]) -> dict[str, Any]:
-    """What was compared, what each component contributes, and both in words."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Choice:
+    """What was chosen.
+
+    Attributes
+    ----------
+    judgement : Judgement
+        Of all groups.
+    candidate : str
+    components : dict of str to encoder
+        Those of the candidate, not fitted; empty if everything is dropped.
+    groups : list of int
+        The groups that they encode.
+    """
+
+    judgement: Judgement
+    candidate: str
+    components: Mapping[str, GroupEncoder]
+    groups: Sequence[int]
+
+
+def _as_group(inputs: Inputs, number: int) -> Any:
+    """A group as users name it."""
+    names = tuple(inputs.layout.names[position] for position in inputs.layout.groups[number])
+    return names if len(names) > 1 else names[0]
+
+
+def _report(choice: _Choice, groups: Sequence[str]) -> dict[str, Any]:
+    """What was compared, what each component and each group contributes, and all that in words."""
+    judgement, chosen, components = choice.judgement, choice.candidate, list(choice.components)
     names = list(judgement.losses)
     gains = [judgement.gain(name) for name in names]
     shares = [judgement.relative_gain(name) for name in names]
     added = [judgement.contribution(chosen, component) for component in components]
+    by_group = [
+        judgement.group_contribution(chosen, number)
+        for number in range(len(groups) if judgement.permuted and components else 0)
+    ]
     return {
-        "summary": _summary(judgement, chosen),
+        "summary": _summary(judgement, chosen, [groups[number] for number in choice.groups], groups),
         "candidates": {
             "candidate": names,
             "loss": [judgement.loss(name) for name in names],
@@ -459,31 +528,46 @@ def _report(judgement: Judgement, chosen: str, components: Sequence[str]) -> dic
             "chosen": [name == chosen for name in names],
         },
         "components": {
-            "component": list(components),
+            "component": components,
             "loss": [judgement.loss(chosen) + more for more, _ in added],
             "contribution": [more for more, _ in added],
             "standard_error": [error for _, error in added],
         },
+        "groups": {
+            "group": list(groups[: len(by_group)]),
+            "loss": [judgement.loss(chosen) + more for more, _ in by_group],
+            "contribution": [more for more, _ in by_group],
+            "standard_error": [error for _, error in by_group],
+            "chosen": [number in choice.groups for number in range(len(by_group))],
+        },
     }
 
 
-def _summary(judgement: Judgement, chosen: str) -> str:
+def _summary(judgement: Judgement, chosen: str, kept: Sequence[str], groups: Sequence[str]) -> str:
     """The choice and its reason, in words."""
+    several = len(groups) > 1
+    what = "The columns are" if several else "The column is"
     best = judgement.best()
     if best is None or not judgement.loss(DROP):
-        return "The column is dropped: there is nothing to judge an encoding by."
+        return f"{what} dropped: there is nothing to judge an encoding by."
     gain, error = (100 * part for part in judgement.relative_gain(best))
     if np.isinf(error):
-        return "The column is dropped: it has a single level among the rows held out."
+        return f"{what} dropped: {'each' if several else 'it'} has a single level among the rows held out."
     found = f"{gain:.1f} % (standard error {error:.1f} %)"
     words = {"description": "a description of its levels", "prediction": "a prediction by level"}
+    if several:
+        words = {"description": "a description of their levels", "prediction": "a prediction by level"}
     words["both"] = " and ".join(words.values())
     if chosen != DROP:
-        return f"The column is encoded by {words[chosen]}: the loss on rows held out is smaller by {found}."
+        text = f"{what} encoded by {words[chosen]}: the loss on rows held out is smaller by {found}."
+        left_out = [repr(name) for name in groups if name not in kept]
+        if left_out:
+            text += f" Without {', '.join(left_out)} the loss is not larger."
+        return text
     if gain <= 0:
-        return "The column is dropped: no encoding lowers the loss on rows held out."
+        return f"{what} dropped: no encoding lowers the loss on rows held out."
     return (
-        f"The column is dropped: the best encoding ({words[best]}) lowers the loss on rows held out by "
+        f"{what} dropped: the best encoding ({words[best]}) lowers the loss on rows held out by "
         f"{found}, which is not more than one standard error."
     )
 

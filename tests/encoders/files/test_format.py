@@ -91,8 +91,8 @@ def make() -> None:
     """Write the files of the current version, and what the encoder encodes rows as."""
     moments_of().save(HERE / "format_1.moments")
 
-    def judged(_encoder: SufficientEncoder, inputs: Any, _components: Any) -> Judgement:
-        n = inputs.table.n_rows
+    def judged(_encoder: SufficientEncoder, rows: Any, _components: Any, _learner: Any) -> Judgement:
+        n = len(rows.y)
         losses, shuffled = (
             {DROP: np.ones(n), "both": np.zeros(n)},
             {("both", name): np.ones(n) for name in CHOSEN},
