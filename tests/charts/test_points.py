@@ -52,7 +52,7 @@ def test_each_level_keeps_its_position_size_and_value():
         values=np.array([np.nan, 2.0]),
     )
     assert values_of(spec) == [
-        {"label": "b", "x": 3.0, "y": 4.1235, "size": 6.5, "value": 2.0, "named": "top"},
+        {"label": "b", "x": 3.0, "y": 4.1235, "size": 6.5, "value": 2.0, "named": "left"},
         {"label": "a", "x": 1.0, "y": 2.0, "size": 5, "value": None, "named": "top"},
     ]
     titles = [line["title"] for line in dots(spec)["tooltip"]]
@@ -80,6 +80,7 @@ def test_of_very_many_levels_the_largest_are_drawn(chart, monkeypatch):
 
 def test_a_few_of_the_largest_levels_of_a_map_are_labelled():
     grid = np.stack(np.meshgrid(np.arange(25.0), np.arange(20.0)), axis=-1).reshape(-1, 2)
+    grid = np.roll(grid, 250, axis=0)  # the largest in the middle, where labels fit above dots
     labelled = [row["size"] for row in values_of(map_of(500, points=grid)) if row.get("named")]
     assert len(labelled) == 12
     assert min(labelled) > 440

@@ -497,7 +497,7 @@ def test_if_a_simpler_method_is_chosen_the_one_with_the_smallest_error_is_compar
     )
     assert found[2].replace("\u00a0", " ") == (
         "The smallest typical error is that of means (MeansEncoder) with 3 columns, 1.5: fisher is between "
-        "1.2 % worse and 0.2 % better (95 % interval)."
+        "1.2 % worse and 0.2 % better (95 % interval), so the difference may be chance."
     )
 
 

@@ -49,7 +49,7 @@ def label_sides(
     required: Collection[int] = (),
     lines: Sequence[float] = (),
     max_labels: int | None = None,
-    overhang: float = 2 * GAP,
+    overhang: tuple[float, float] = (2 * GAP, _LINE + GAP),
 ) -> list[str]:
     """On which side of its dot each label fits without overlap: one of ``SIDES``, or nowhere (``''``).
 
@@ -72,8 +72,8 @@ def label_sides(
         Heights of horizontal lines, which count as dots.
     max_labels : int, optional
         Stop after so many labels.
-    overhang : float
-        By how many pixels a label may stand out on the left and on the right of the outermost dots.
+    overhang : pair of float
+        By how many pixels a label may stand out on both sides of the outermost dots, and above them.
 
     Returns
     -------
@@ -110,10 +110,10 @@ def _label_box(x: float, y: float, n_letters: int, side: str) -> Box:
     return left, top, left + length, top + _LINE
 
 
-def _is_inside(box: Box, width: float, height: float, overhang: float) -> bool:
+def _is_inside(box: Box, width: float, height: float, overhang: tuple[float, float]) -> bool:
     """Whether a label is in the plot or in the margin around it, but not below, where the axis is."""
-    across = box[0] >= -overhang and box[2] <= width + overhang
-    return across and box[1] >= -_LINE - GAP and box[3] <= height + _LINE / 2
+    across = box[0] >= -overhang[0] and box[2] <= width + overhang[0]
+    return across and box[1] >= -overhang[1] and box[3] <= height + _LINE / 2
 
 
 def _dot_box(x: float, y: float) -> Box:

@@ -313,7 +313,7 @@ def _map_sides(labels: Sequence[str], points: Floats) -> list[str]:
         sides=_MAP_SIDES,
         over_dots=True,
         max_labels=_MAP_LABELS + len(apart),
-        overhang=_MAP_MARGIN * _MAP_WIDTH,
+        overhang=(_MAP_MARGIN * _MAP_WIDTH, _MAP_MARGIN * _MAP_HEIGHT),  # beyond it, they are clipped
     )
 
 

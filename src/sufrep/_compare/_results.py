@@ -598,7 +598,8 @@ def _next_best(
         extreme = "smallest" if scoring.is_loss else "largest"
         text = f"The {extreme} {scoring.spoken} is that of {text}, {score}"
     if math.isfinite(gain.low):
-        return f"{text}: {best.method} is {_range_text(gain.low, gain.high, scoring)}."
+        chance = ", so the difference may be chance" if gain.low <= 0 <= gain.high else ""
+        return f"{text}: {best.method} is {_range_text(gain.low, gain.high, scoring)}{chance}."
     return f"{text}. The difference was not tested: {gain.no_test}." if gain.no_test else f"{text}."
 
 
