@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from sufrep._compare._page import comparison_page
 from sufrep._compare._page_charts import (
     CHARTS,
     MAPPABLE,
+    _common_rows,
+    _ranking_limits,
     fold_parts,
     improvement_text,
     in_words,
@@ -72,7 +75,7 @@ def name_axes(chart: Any) -> list[dict[str, Any]]:
 def test_methods_below_the_axis_of_times_are_named_in_the_text(found, done):
     far = [replace(item, improvement=-40.0 - i) for i, item in enumerate(done[-2:])]
     text = time_part(replace(found, summaries=[*done[:-2], *far]), [*done[:-2], *far]).text
-    named = ", ".join(f"{item.method} ({100 * item.improvement:.1f}\u00a0%)" for item in far)
+    named = ", ".join(f"{item.method} (\u2212{-100 * item.improvement:.1f}\u00a0%)" for item in far)
     assert text.endswith(f" Arrows are methods further down: {named}.")
     assert "Arrows" not in time_part(found, [*done[:2]]).text
 
@@ -117,6 +120,15 @@ def test_a_method_far_behind_is_an_arrow_and_does_not_shrink_the_others(found, d
     assert scale["clamp"]
     text = ranking_part(far, far.summaries).text
     assert text.endswith(" Arrows are methods further to the left, with their value.")
+
+
+def test_if_the_baseline_is_best_the_first_interval_is_on_the_axis(found):
+    first, *others = found.summaries
+    best = replace(first, method="one_hot", improvement=0.0, low=math.nan, high=math.nan)
+    close = [replace(item, method="means", improvement=-0.001, low=-0.3, high=0.2) for item in others[:1]]
+    far = replace(found, summaries=[best, *close])
+    low, high = _ranking_limits(_common_rows(far, far.summaries))
+    assert (low, high) == (-0.3, 0.2)
 
 
 def test_each_fold_has_a_dot_for_each_method_but_the_baseline(found, done, values_of):

@@ -489,6 +489,16 @@ def test_the_best_of_the_others_is_compared_with_the_recommended_method():
     )
 
 
+def test_of_several_models_the_others_are_those_with_the_same_one():
+    best, means = better("sufficient", 1.5, 0.01), better("means", 1.6, 0.02, n_columns=5)
+    choice = Choice(best, best, [best], True, {"means": over(0.02, 0.09)})
+    between = better("means", 1.55, 0.02, model="boosting")
+    found = make_verdict(
+        (best, between, means, ONE_HOT), choice, LOSS, baseline="one_hot", group="zipcode", target="price"
+    )
+    assert found[2].startswith("The best of the others with forest is means (MeansEncoder) with 5 columns")
+
+
 def test_if_a_simpler_method_is_chosen_the_one_with_the_smallest_error_is_compared_with_it():
     best, top = better("fisher", 1.51, 0.02, n_columns=1), better("means", 1.5, 0.01)
     choice = Choice(best, top, [top, best], True, {"means": over(-0.012, 0.002), "one_hot": over(0.1, 0.4)})

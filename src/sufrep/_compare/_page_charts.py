@@ -102,7 +102,9 @@ def ranking_chart(comparison: Comparison) -> Any:
 
 def _ranking_limits(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     ends = [[row[end] for end in ("low", "high") if row[end] is not None] for row in rows]
-    return axis_limits([row["value"] for row in rows], *ends[:1], drawn=[*chain.from_iterable(ends)])
+    # The best may be the baseline, which has no interval.
+    shown = next(filter(None, ends), [])
+    return axis_limits([row["value"] for row in rows], shown, drawn=[*chain.from_iterable(ends)])
 
 
 def _common_rows(comparison: Comparison, done: Sequence[Summary]) -> list[dict[str, Any]]:
@@ -340,7 +342,8 @@ def _below_text(comparison: Comparison, rows: Sequence[dict[str, Any]]) -> str:
     named = []
     for row in rows:
         name = f"{row['name']} with {row['series']}" if several else row["name"]
-        named.append(f"{name} ({improvement_text(comparison, row['y'])})")
+        gain = comparison.plan.scoring.improvement_text(row["y"]).replace("-", "\u2212")
+        named.append(f"{name} ({gain})")
     return f" Arrows are methods further down: {', '.join(named)}." if named else ""
 
 

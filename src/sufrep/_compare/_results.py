@@ -432,7 +432,8 @@ def make_verdict(
         if without is not None and reference is not None and reference.method != DROP:
             value = score_text(without.score, scoring)
             paragraphs.append(f"Without {group}, the {scoring.spoken} is {value}.")
-        paragraphs.append(_next_best(choice, of_model, reference, scoring))
+        several = len({item.model for item in summaries}) > 1
+        paragraphs.append(_next_best(choice, of_model, reference, scoring, several_models=several))
         paragraphs.append(_ties(choice, scoring))
         paragraphs.append(_by_level_kind(best, without, scoring, group, n_repeats))
     return tuple(text for text in paragraphs if text)
@@ -579,7 +580,12 @@ def _ties(choice: Choice, scoring: Scoring) -> str:
 
 
 def _next_best(
-    choice: Choice, of_model: Mapping[str, Summary], reference: Summary | None, scoring: Scoring
+    choice: Choice,
+    of_model: Mapping[str, Summary],
+    reference: Summary | None,
+    scoring: Scoring,
+    *,
+    several_models: bool,
 ) -> str:
     """Say what the best of the other methods achieves, and how sure the difference is.
 
@@ -593,7 +599,8 @@ def _next_best(
     columns = "1 column" if other.n_columns == 1 else f"{other.n_columns} columns"
     text, score = f"{described(method)} with {columns}", score_text(other.score, scoring)
     if best is choice.top:
-        text = f"The best of the others is {text}, {scoring.spoken} {score}"
+        same = f" with {best.model}" if several_models else ""
+        text = f"The best of the others{same} is {text}, {scoring.spoken} {score}"
     else:
         extreme = "smallest" if scoring.is_loss else "largest"
         text = f"The {extreme} {scoring.spoken} is that of {text}, {score}"
