@@ -522,3 +522,16 @@ def test_if_everything_failed_the_first_reason_is_reported():
     failed = [summary("means", nan, failure="ValueError: no"), summary("drop", nan, failure="other")]
     found = make_verdict(failed, None, LOSS, baseline="one_hot", group="zipcode", target="price")
     assert found == ("Every method failed on these data.", "First reason: ValueError: no")
+
+
+def test_the_error_of_a_kind_of_levels_is_that_of_all_their_rows_together():
+    """One new row in every fold: the mean of the roots would be their mean absolute error."""
+    new, rows = np.array([3.0, 4.0, 0.0, 5.0]), np.array([1, 1, 1, 1])
+    items = [
+        FoldScore("means", "m", 0, fold, score=1.0, new=value, n_new=1)
+        for fold, value in enumerate(new.tolist())
+    ]
+    (found,) = summarise(items, LOSS, "means", 4)
+    assert found.new == pytest.approx(math.sqrt(np.mean(new**2)))
+    assert LOSS.pooled(new, rows * 3) == pytest.approx(found.new)
+    assert SCORE.pooled(new, np.array([1, 1, 2, 4])) == pytest.approx(27 / 8)
