@@ -52,8 +52,8 @@ def test_each_level_keeps_its_position_size_and_value():
         values=np.array([np.nan, 2.0]),
     )
     assert values_of(spec) == [
-        {"label": "b", "x": 3.0, "y": 4.1235, "size": 6.5, "value": 2.0, "named": True},
-        {"label": "a", "x": 1.0, "y": 2.0, "size": 5, "value": None, "named": True},
+        {"label": "b", "x": 3.0, "y": 4.1235, "size": 6.5, "value": 2.0, "named": "left"},
+        {"label": "a", "x": 1.0, "y": 2.0, "size": 5, "value": None, "named": "top"},
     ]
     titles = [line["title"] for line in dots(spec)["tooltip"]]
     assert titles == ["level", "rows", "mean of the target"]
@@ -79,14 +79,39 @@ def test_of_very_many_levels_the_largest_are_drawn(chart, monkeypatch):
 
 
 def test_a_few_of_the_largest_levels_of_a_map_are_labelled():
-    labelled = [row["size"] for row in values_of(map_of(500)) if row.get("named")]
+    grid = np.stack(np.meshgrid(np.arange(25.0), np.arange(20.0)), axis=-1).reshape(-1, 2)
+    grid = np.roll(grid, 250, axis=0)  # the largest in the middle, where labels fit above dots
+    labelled = [row["size"] for row in values_of(map_of(500, points=grid)) if row.get("named")]
     assert len(labelled) == 12
     assert min(labelled) > 440
 
 
+def test_levels_that_stand_apart_are_labelled_however_small():
+    points = np.random.default_rng(0).normal(size=(500, 2))
+    points[:7] = [
+        [20.0, 20.0],
+        [-20.0, 5.0],
+        [20.0, -20.0],
+        [0.0, 20.0],
+        [0.0, -15.0],
+        [9.0, 0.0],
+        [-9.0, 0.0],
+    ]
+    values = values_of(map_of(500, points=points))
+    small = {row["label"]: row["named"] for row in values if row.get("named") and row["size"] < 8}
+    assert set(small) == {f"level {i}" for i in range(5)}
+    assert small["level 0"] == small["level 2"] == "left"  # there is no room on top, at the edge of the map
+    mark = map_of(5)["layer"][-1]["mark"]
+    assert "length(search) == 0 ? datum.named : 'top'" in mark["align"]["expr"]
+
+
 def test_labels_that_would_cover_each_other_are_left_to_the_tooltip():
-    values = values_of(map_of(2, points=np.zeros((2, 2))))
-    assert [row["label"] for row in values if row.get("named")] == ["level 1"]
+    values = values_of(map_of(5, points=np.zeros((5, 2))))
+    assert [(row["label"], row["named"]) for row in values if row.get("named")] == [
+        ("level 4", "top"),
+        ("level 3", "right"),
+        ("level 2", "left"),
+    ]
 
 
 def test_a_few_outliers_do_not_use_up_the_colours():

@@ -1,4 +1,4 @@
-"""Rankings: names in their order, one axis for all layers, and the baseline in bold."""
+"""Rankings: names in their order, one axis for all layers, and one name in bold."""
 
 from __future__ import annotations
 
@@ -73,14 +73,24 @@ def test_shares_are_shown_in_percent_and_other_numbers_are_not(percent, tick, ho
     assert [line.get("format") for line in encoding["tooltip"]] == [None, hover, ",d"]
 
 
-def test_the_baseline_is_bold_whatever_its_name():
-    axis = dots(ranking(baseline=NAMES[2]))["y"]["axis"]
+def test_the_baseline_is_in_italics_and_the_highlighted_name_is_bold_whatever_their_names():
+    axis = dots(ranking(baseline=NAMES[2], highlighted="b"))["y"]["axis"]
     is_baseline = 'datum.value === "quote \\" and \\\\"'
-    assert axis["labelFontWeight"]["condition"]["test"] == is_baseline
+    assert axis["labelFontStyle"]["condition"] == {"test": is_baseline, "value": "italic"}
+    assert axis["labelFontWeight"]["condition"] == {"test": 'datum.value === "b"', "value": "bold"}
     assert axis["labelExpr"] == f"{is_baseline} ? datum.label + ' (baseline)' : datum.label"
 
 
-def test_without_a_baseline_no_name_is_bold():
+def test_of_the_highlighted_name_only_one_series_may_stand_out():
+    encoding = dots(ranking(highlighted="b", highlighted_series="forest", series=["forest", "ridge"]))
+    assert encoding["opacity"]["condition"]["test"] == 'datum.name === "b" && datum.series === "forest"'
+
+
+def test_on_a_narrow_axis_there_are_fewer_numbers():
+    assert dots(ranking())["x"]["axis"]["tickCount"] == {"expr": "width < 320 ? 3 : 6"}
+
+
+def test_without_a_baseline_no_name_is_marked():
     assert dots(ranking())["y"]["axis"]["labelExpr"].startswith("datum.value === null ?")
 
 

@@ -88,7 +88,10 @@ def test_the_table_has_all_results_and_marks_the_best(page, found):
     assert [row[:2] for row in table.rows] == [(item.method, item.model) for item in found.summaries]
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert table.rows[table.highlighted][:2] == tuple(found.best)
-    assert [further.title for further in table.tables] == ["Show all tests and times"]
+    assert [further.title for further in table.tables] == [
+        f"Compare {found.best.method} with each other method",
+        "Show all tests and times",
+    ]
     base = next(row for row in table.rows if row[0] == "one_hot")
     assert base[4:7] == (None,) * 3
 
@@ -97,7 +100,7 @@ def test_what_the_verdict_quotes_comes_first_and_the_other_tests_are_folded(page
     table = part(page, "All results")
     quoted = ["typical error (RMSE)", "improvement", "95 % from", "to", "p"]
     assert table.columns[2:7] == quoted
-    (tests,) = table.tables
+    tests = table.tables[-1]
     assert tests.columns[2:5] == ["plain p", "corrected p", "adjusted p"]
     assert [row[:2] for row in tests.rows] == [row[:2] for row in table.rows]
     assert not tests.unfolded
@@ -107,7 +110,7 @@ def test_no_p_value_is_shown_as_zero(found, values_of):
     sure = replace(found.summaries[0], p_plain=0.0, p_corrected=1e-7, p_adjusted=2e-7)
     table = part(comparison_page(replace(found, summaries=[sure, *found.summaries[1:]])), "All results")
     assert table.rows[0][6] == "< 0.001"
-    assert table.tables[0].rows[0][2:5] == ("< 0.001",) * 3
+    assert table.tables[-1].rows[0][2:5] == ("< 0.001",) * 3
     shown = values_of(replace(found, summaries=[sure, *found.summaries[1:]]).plot())
     assert next(row["p"] for row in shown if row.get("name") == sure.method) == "< 0.001"
 
@@ -116,8 +119,10 @@ def test_where_no_test_was_made_table_and_ranking_say_why(rows, values_of):
     found = compare(*rows(), group="town", methods="means", models="linear", cv=2)
     page = comparison_page(found)
     table = part(page, "All results")
-    assert table.tables[0].columns[-1] == "no test"
-    assert {row[0]: row[-1] for row in table.tables[0].rows} == {"means": "two folds", "drop": ""}
+    assert table.tables[-1].columns[-1] == "no test"
+    assert {row[0]: row[-1] for row in table.tables[-1].rows} == {"means": "two folds", "drop": ""}
+    assert table.tables[0].columns == ["compared with", "improvement", "95 % from", "to", "not tested"]
+    assert [row[2:] for row in table.tables[0].rows] == [(None, None, "two folds")]
     assert all(row[4:7] == (None,) * 3 for row in table.rows)
     assert part(page, "Ranking").text.endswith(" No test and no intervals: two folds.")
     shown = {row["name"]: row["p"] for row in values_of(part(page, "Ranking").chart) if "p" in row}
@@ -127,7 +132,7 @@ def test_where_no_test_was_made_table_and_ranking_say_why(rows, values_of):
 def test_without_another_method_the_ranking_says_nothing_about_tests(rows):
     found = compare(*rows(), group="town", methods="drop", models="linear")
     text = part(comparison_page(found), "Ranking").text
-    assert text.endswith("further right is better.")
+    assert text.endswith("Bold is the recommended method: drop (the column left out).")
 
 
 def test_failures_are_in_the_table_with_their_reason(rows, monkeypatch):
@@ -232,17 +237,50 @@ def test_the_map_is_of_the_best_method_that_has_one(rows):
     assert "Levels that are similar according to means" in part(comparison_page(found), "Map of").text
 
 
+def test_every_other_method_is_compared_with_the_recommended_one(page, found):
+    table = part(page, "All results").tables[0]
+    assert table.columns == ["compared with", "improvement", "95 % from", "to"]
+    others = [item.method for item in found.summaries if item.method != found.best.method]
+    assert [row[0] for row in table.rows] == others
+    scores = {item.method: item.score for item in found.summaries}
+    for row in table.rows:
+        gain = 1 - scores[found.best.method] / scores[row[0]]
+        assert row[1] == f"{100 * gain:+.1f}\u00a0%"
+        assert None not in row
+
+
 def test_rare_and_new_levels_have_a_table_if_there_are_any(found, rows):
     assert level_kinds_parts(found, found.summaries) == []
-    X, y = rows()
-    X.loc[:2, "town"] = ["x", "x", "y"]
-    few = compare(X, y, group="town", methods="means", models="linear")
+    X, y = rows(300)
+    X.loc[:70, "town"] = [
+        "x",
+        "x",
+        *(f"once {i}" for i in range(33)),
+        *(f"twice {i // 2}" for i in range(36)),
+    ]
+    few = compare(X, y, group="town", methods="means", models="linear", folds="spread")
     (table,) = level_kinds_parts(few, few.summaries)
-    kinds = {"common": 117, "rare": 2, "new": 1}
+    kinds = {kind: getattr(few.summaries[0], f"n_{kind}") for kind in ("common", "rare", "new")}
+    assert kinds["new"] == 33
+    assert table.rows[table.highlighted][:2] == tuple(few.best)
+    assert "A level is a value of town: common with 10 training rows or more" in table.text
+    assert "dash" not in table.text
     assert table.columns == ["method", "model", *(f"{kind} levels, rows: {n}" for kind, n in kinds.items())]
     assert table.rows == [
         (item.method, item.model, item.common, item.rare, item.new) for item in few.summaries
     ]
+
+
+@pytest.mark.parametrize("n_repeats", [1, 20])
+def test_few_rows_of_rare_and_new_levels_have_no_score(rows, n_repeats):
+    X, y = rows()
+    X.loc[:2, "town"] = ["x", "x", "y"]
+    few = compare(X, y, group="town", methods="means", models="linear", n_repeats=n_repeats)
+    (table,) = level_kinds_parts(few, few.summaries)
+    assert [row[3:] for row in table.rows] == [(None, None)] * 2
+    assert table.text.endswith("A dash: fewer than 30 rows, too few for a score.")
+    assert all(np.isfinite(item.new) for item in few.summaries)
+    assert not any("new levels" in text for text in few.verdict)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +15,11 @@ from sufrep._compare._page import comparison_page
 from sufrep._compare._page_charts import (
     CHARTS,
     MAPPABLE,
+    _common_rows,
+    _ranking_limits,
     fold_parts,
     improvement_text,
+    in_words,
     map_parts,
     number_or_none,
     ranking_part,
@@ -41,7 +46,38 @@ def test_the_ranking_shows_improvements_and_names_the_best(found, done, values_o
     shown = {row["name"]: row["value"] for row in values_of(part.chart) if "value" in row and "name" in row}
     assert shown == pytest.approx({item.method: item.improvement for item in done})
     assert "typical error (RMSE) is lower than with one_hot" in part.text
-    assert f"the best is {done[0].method} with linear" in part.description
+    assert f"the recommended one is {found.best.method} with linear" in part.description
+
+
+def test_the_recommended_method_is_bold_in_every_chart_and_table_and_the_baseline_is_not(rows):
+    methods = ["means", "low_rank", "one_hot", "drop"]
+    X, y = rows()
+    found = compare(X, y - 2.0 * X["town"].isin(list("bdf")), group="town", methods=methods, models="linear")
+    best = found.best.method
+    assert best != found.baseline
+    assert f"Bold is the recommended method: {in_words(best)}." in ranking_part(found, found.summaries).text
+    (folds,) = fold_parts(found, found.summaries)
+    for chart in (found.plot(), folds.chart):
+        (bold,) = {json.dumps(axis["labelFontWeight"]["condition"]) for axis in name_axes(chart)}
+        assert json.loads(bold) == {"test": f'datum.value === "{best}"', "value": "bold"}
+    (italic,) = {axis["labelFontStyle"]["condition"]["test"] for axis in name_axes(found.plot())}
+    assert italic == f'datum.value === "{found.baseline}"'
+    assert folds.table.rows[folds.table.highlighted][0] == best
+    times = time_part(found, found.summaries).chart.to_dict()["data"]["values"]
+    assert [row["name"] for row in times if row.get("strong")] == [best]
+
+
+def name_axes(chart: Any) -> list[dict[str, Any]]:
+    axes = [layer["encoding"].get("y", {}).get("axis") for layer in chart.to_dict()["layer"]]
+    return [axis for axis in axes if axis]
+
+
+def test_methods_below_the_axis_of_times_are_named_in_the_text(found, done):
+    far = [replace(item, improvement=-40.0 - i) for i, item in enumerate(done[-2:])]
+    text = time_part(replace(found, summaries=[*done[:-2], *far]), [*done[:-2], *far]).text
+    named = ", ".join(f"{item.method} (\u2212{-100 * item.improvement:.1f}\u00a0%)" for item in far)
+    assert text.endswith(f" Arrows are methods further down: {named}.")
+    assert "Arrows" not in time_part(found, [*done[:2]]).text
 
 
 def test_higher_scores_are_better(rows):
@@ -72,7 +108,7 @@ def test_methods_of_several_models_are_on_one_scale(rows, values_of):
             if item.model == "good":
                 assert row["value"] == pytest.approx(item.improvement)
         text = ranking_part(found, found.summaries).text
-        assert "than with one_hot and good, averaged" in text
+        assert "than with one_hot (one-hot columns) and good, averaged" in text
         assert "a line includes one_hot with the same model" in text
 
 
@@ -84,6 +120,15 @@ def test_a_method_far_behind_is_an_arrow_and_does_not_shrink_the_others(found, d
     assert scale["clamp"]
     text = ranking_part(far, far.summaries).text
     assert text.endswith(" Arrows are methods further to the left, with their value.")
+
+
+def test_if_the_baseline_is_best_the_first_interval_is_on_the_axis(found):
+    first, *others = found.summaries
+    best = replace(first, method="one_hot", improvement=0.0, low=math.nan, high=math.nan)
+    close = [replace(item, method="means", improvement=-0.001, low=-0.3, high=0.2) for item in others[:1]]
+    far = replace(found, summaries=[best, *close])
+    low, high = _ranking_limits(_common_rows(far, far.summaries))
+    assert (low, high) == (-0.3, 0.2)
 
 
 def test_each_fold_has_a_dot_for_each_method_but_the_baseline(found, done, values_of):

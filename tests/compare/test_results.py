@@ -14,6 +14,7 @@ from scipy import stats
 
 from sufrep._compare._results import (
     Choice,
+    Gain,
     Summary,
     choose,
     choose_baseline,
@@ -277,6 +278,11 @@ def better(method: str, score: float, p: float, **changes: Any) -> Summary:
 ONE_HOT = summary("one_hot", 2.0, improvement=0.0, n_columns=9)
 
 
+LEVELS = (
+    "A level is a value of zipcode: common with 10 training rows or more, rare with 1 to 9, new with none."
+)
+
+
 def verdict(
     best: Summary,
     *others: Summary,
@@ -366,13 +372,24 @@ def test_a_column_that_does_not_help_is_left_out():
         "means", 1.99, over_drop=0.005, p_over_drop=0.31, low_over_drop=-0.012, high_over_drop=0.021
     )
     assert verdict(drop, means, baseline="drop", helps=False) == [
-        "Leave zipcode out: no encoding of it makes forest predict price clearly better.",
+        "No encoding of zipcode was shown to predict price better: leave the column out.",
+        "Without it, the typical error is 2; with the best encoding, means (MeansEncoder), 1.99: between "
+        "1.2 % worse and 2.1 % better (95 % interval).",
+        "That does not rule out a gain: more rows or more repetitions may show one.",
+    ]
+    assert verdict(drop, means, baseline="drop") == [
+        "Without zipcode, price is predicted as well as with the best encoding, within 1 % or one standard "
+        "error: leave the column out.",
         "Without it, the typical error is 2; with the best encoding, means (MeansEncoder), 1.99: between "
         "1.2 % worse and 2.1 % better (95 % interval).",
     ]
-    assert verdict(drop, means, baseline="drop")[0] == (
-        "Leave zipcode out: forest predicts price as well without it, within 1 % or one standard error."
-    )
+    untested = summary("means", 1.99, no_test="two folds")
+    assert verdict(drop, untested, baseline="drop", helps=False)[1:] == [
+        "Without it, the typical error is 2; with the best encoding, means (MeansEncoder), 1.99 (not tested: "
+        "two folds)."
+    ]
+    sure = replace(means, high_over_drop=0.004)
+    assert len(verdict(drop, sure, baseline="drop", helps=False)) == 2
 
 
 def test_an_identifier_is_left_out_whatever_the_scores_say():
@@ -409,8 +426,7 @@ def test_methods_that_are_as_good_are_named_and_why_the_simplest_was_chosen():
     best, top = better("fisher", 1.51, 0.02, n_columns=1), better("means", 1.5, 0.01)
     as_good = "As good, within 1 % of the typical error or one standard error of the difference"
     assert verdict(best, top, ONE_HOT, as_good=[top], top=top)[-1] == (
-        f"{as_good}: means. Of these, fisher adds the fewest columns (1). The best typical error is 1.5, "
-        "with means and 3 columns."
+        f"{as_good}: means. Of these, fisher adds the fewest columns (1)."
     )
     assert verdict(top, best, ONE_HOT, as_good=[best])[-1] == f"{as_good}: fisher."
 
@@ -430,21 +446,92 @@ def test_a_baseline_that_failed_with_this_model_is_not_mentioned():
 
 
 def test_rare_and_new_levels_are_reported_apart_and_next_to_the_column_left_out():
-    kinds = {"n_common": 90, "n_rare": 8, "n_new": 2}
+    kinds = {"n_common": 4_500, "n_rare": 400, "n_new": 100}
     best = better("means", 1.5, 0.01, common=1.4, rare=2.0, new=3.0, **kinds)
     assert verdict(best, ONE_HOT)[-1] == (
         "The typical error is 1.4 in rows of common levels (90 %); 2 in rows of rare levels (8 %); 3 in rows "
-        "of new levels (2 %)."
+        f"of new levels (2 %). {LEVELS}"
     )
     drop = summary("drop", 2.0, n_columns=0, common=2.5, rare=1.9, new=3.0, **kinds)
     assert verdict(best, ONE_HOT, drop)[-1] == (
         "The typical error is 1.4 in rows of common levels (90 %), 2.5 without it; 2 in rows of rare levels "
         "(8 %), 1.9 without it; 3 in rows of new levels (2 %), 3 without it. It does not help rows of rare "
-        "and new levels."
+        f"and new levels. {LEVELS}"
     )
+
+
+@pytest.mark.parametrize(("n_new", "n_repeats", "is_judged"), [(29, 1, False), (30, 1, True), (30, 2, False)])
+def test_nothing_is_concluded_from_a_few_rows_of_new_levels(n_new, n_repeats, is_judged):
+    best = better("means", 1.5, 0.01, common=1.4, new=3.0, n_common=900, n_new=n_new)
+    drop = summary("drop", 2.0, n_columns=0, common=2.5, new=2.9)
+    said = " ".join(verdict(best, ONE_HOT, drop, n_repeats=n_repeats))
+    assert ("It does not help rows of new levels." in said) == is_judged
+    assert ("in rows of common levels" in said) == is_judged
+
+
+def over(low: float, high: float, no_test: str | None = None) -> Gain:
+    return Gain((low + high) / 2, low, high, nan, nan, no_test)
+
+
+def test_the_best_of_the_others_is_compared_with_the_recommended_method():
+    best, means = better("sufficient", 1.5, 0.01), better("means", 1.6, 0.02, n_columns=5)
+    choice = Choice(best, best, [best], True, {"means": over(0.02, 0.09), "one_hot": over(0.1, 0.4)})
+    options: Any = {"baseline": "one_hot", "group": "zipcode", "target": "price"}
+
+    def said(choice: Choice) -> str:
+        return make_verdict((best, means, ONE_HOT), choice, LOSS, **options)[2].replace("\u00a0", " ")
+
+    text = "The best of the others is means (MeansEncoder) with 5 columns, typical error 1.6"
+    assert said(choice) == (f"{text}: sufficient is between 2.0 % better and 9.0 % better (95 % interval).")
+    untested = {"means": over(nan, nan, "two folds"), "one_hot": over(0.1, 0.4)}
+    assert said(replace(choice, over_others=untested)) == (
+        f"{text}. The difference was not tested: two folds."
+    )
+
+
+def test_of_several_models_the_others_are_those_with_the_same_one():
+    best, means = better("sufficient", 1.5, 0.01), better("means", 1.6, 0.02, n_columns=5)
+    choice = Choice(best, best, [best], True, {"means": over(0.02, 0.09)})
+    between = better("means", 1.55, 0.02, model="boosting")
+    found = make_verdict(
+        (best, between, means, ONE_HOT), choice, LOSS, baseline="one_hot", group="zipcode", target="price"
+    )
+    assert found[2].startswith("The best of the others with forest is means (MeansEncoder) with 5 columns")
+
+
+def test_if_a_simpler_method_is_chosen_the_one_with_the_smallest_error_is_compared_with_it():
+    best, top = better("fisher", 1.51, 0.02, n_columns=1), better("means", 1.5, 0.01)
+    choice = Choice(best, top, [top, best], True, {"means": over(-0.012, 0.002), "one_hot": over(0.1, 0.4)})
+    found = make_verdict(
+        (top, best, ONE_HOT), choice, LOSS, baseline="one_hot", group="zipcode", target="price"
+    )
+    assert found[2].replace("\u00a0", " ") == (
+        "The smallest typical error is that of means (MeansEncoder) with 3 columns, 1.5: fisher is between "
+        "1.2 % worse and 0.2 % better (95 % interval), so the difference may be chance."
+    )
+
+
+def test_the_comparison_of_the_headline_is_not_repeated():
+    best = better("means", 1.5, 0.01)
+    choice = Choice(best, best, [best], True, {"one_hot": over(0.1, 0.4)})
+    found = make_verdict((best, ONE_HOT), choice, LOSS, baseline="one_hot", group="zipcode", target="price")
+    assert len(found) == 2
 
 
 def test_if_everything_failed_the_first_reason_is_reported():
     failed = [summary("means", nan, failure="ValueError: no"), summary("drop", nan, failure="other")]
     found = make_verdict(failed, None, LOSS, baseline="one_hot", group="zipcode", target="price")
     assert found == ("Every method failed on these data.", "First reason: ValueError: no")
+
+
+def test_the_error_of_a_kind_of_levels_is_that_of_all_their_rows_together():
+    """One new row in every fold: the mean of the roots would be their mean absolute error."""
+    new, rows = np.array([3.0, 4.0, 0.0, 5.0]), np.array([1, 1, 1, 1])
+    items = [
+        FoldScore("means", "m", 0, fold, score=1.0, new=value, n_new=1)
+        for fold, value in enumerate(new.tolist())
+    ]
+    (found,) = summarise(items, LOSS, "means", 4)
+    assert found.new == pytest.approx(math.sqrt(np.mean(new**2)))
+    assert LOSS.pooled(new, rows * 3) == pytest.approx(found.new)
+    assert SCORE.pooled(new, np.array([1, 1, 2, 4])) == pytest.approx(27 / 8)

@@ -42,7 +42,9 @@ def spectrum_bars(shares: Floats, *, noise: float | None = None) -> Any:
     y = alt.Y("share:Q", title=_SHARE_TITLE, axis=alt.Axis(format=SHARE_TICKS, tickCount=5, domain=False))
     bars = alt.Chart().mark_bar(cornerRadiusEnd=2)
     bars = bars.encode(
-        x=alt.X("index:O", title="component", axis=alt.Axis(labelAngle=0, ticks=False)),
+        x=alt.X(
+            "index:O", title="component", axis=alt.Axis(labelAngle=0, ticks=False, labelOverlap="greedy")
+        ),
         y=y,
         opacity=alt.condition(f"datum.share > {noise or 0.0}", alt.value(1), alt.value(0.4)),
         tooltip=[

@@ -49,6 +49,7 @@ def label_sides(
     required: Collection[int] = (),
     lines: Sequence[float] = (),
     max_labels: int | None = None,
+    overhang: tuple[float, float] = (2 * GAP, _LINE + GAP),
 ) -> list[str]:
     """On which side of its dot each label fits without overlap: one of ``SIDES``, or nowhere (``''``).
 
@@ -71,6 +72,8 @@ def label_sides(
         Heights of horizontal lines, which count as dots.
     max_labels : int, optional
         Stop after so many labels.
+    overhang : pair of float
+        By how many pixels a label may stand out on both sides of the outermost dots, and above them.
 
     Returns
     -------
@@ -88,7 +91,7 @@ def label_sides(
         fitting = {
             side: box
             for side, box in boxes.items()
-            if _is_inside(box, width, height) and not any(_overlap(box, other) for other in placed)
+            if _is_inside(box, width, height, overhang) and not any(_overlap(box, other) for other in placed)
         }
         covered = {side: sum(_overlap(box, dot) for dot in dots) for side, box in fitting.items()}
         side = min(covered, key=covered.__getitem__, default="")
@@ -107,10 +110,10 @@ def _label_box(x: float, y: float, n_letters: int, side: str) -> Box:
     return left, top, left + length, top + _LINE
 
 
-def _is_inside(box: Box, width: float, height: float) -> bool:
+def _is_inside(box: Box, width: float, height: float, overhang: tuple[float, float]) -> bool:
     """Whether a label is in the plot or in the margin around it, but not below, where the axis is."""
-    across = box[0] >= -2 * GAP and box[2] <= width + 2 * GAP
-    return across and box[1] >= -_LINE - GAP and box[3] <= height + _LINE / 2
+    across = box[0] >= -overhang[0] and box[2] <= width + overhang[0]
+    return across and box[1] >= -overhang[1] and box[3] <= height + _LINE / 2
 
 
 def _dot_box(x: float, y: float) -> Box:

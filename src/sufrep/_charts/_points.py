@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from sufrep._charts._altair import NEUTRAL, load_altair, reference_rule, series_colour, tick_format, tooltips
 from sufrep._charts._label_placement import ALIGNMENTS, OFFSETS, SIDES, label_sides
@@ -26,8 +27,15 @@ _MAP_WIDTH = 300
 _MAP_LABELS = 12
 # Only the largest levels are candidates for a label, and only this much of the text is shown.
 _MAP_CANDIDATES = 60
+# Of levels that stand apart, whatever their size, this many are labelled: readers ask what they are. Apart is
+# what has no other level nearer than this share of the map.
+_MAP_OUTLIERS = 5
+_APART = 0.08
 _MAP_LETTERS = 22
 _MAX_LABELLED_MATCHES = 30
+_MAP_SIDES = ("top", "right", "left")
+# Between the outermost levels and the ends of an axis, as a share of their distance.
+_MAP_MARGIN = 0.04
 # The smallest ring around a match, as a share of the largest dot: small levels must be found too.
 _RING = 0.25
 # Low, middle, high. Of medium lightness, so that both ends are visible on white and on black.
@@ -60,8 +68,8 @@ def level_map(
 ) -> Any:
     """Levels as points in a plane, coloured by a value; at most the ``MAX_LEVELS`` largest.
 
-    The largest are labelled. The chart has a text parameter named ``search``: points whose label contains the
-    text (in upper or lower case) get a ring and their label, the others fade.
+    The largest are labelled, and those that stand apart. The chart has a text parameter named ``search``:
+    points whose label contains the text (in upper or lower case) get a ring and their label, the others fade.
 
     Parameters
     ----------
@@ -178,6 +186,7 @@ def labelled_scatter(
     hover: Mapping[str, str],
     percent: bool = True,
     lowest: float | None = None,
+    highlighted: tuple[str, str] | None = None,
 ) -> Any:
     """Cost against gain: labelled dots at x (positive, logarithmic) and y, with a line at y = 0.
 
@@ -197,6 +206,8 @@ def labelled_scatter(
         Whether y is a share.
     lowest : float, optional
         The lower end of the axis; dots below it are arrows at this end, and their labels have the number.
+    highlighted : pair of str, optional
+        Name and series of the dot whose label is bold, and has its place first.
 
     Returns
     -------
@@ -205,10 +216,11 @@ def labelled_scatter(
     alt = load_altair()
     lowest = min((row["y"] for row in rows), default=0.0) if lowest is None else lowest
     labels = [row["name"] if row["y"] >= lowest else _with_number(row, percent) for row in rows]
-    wide, narrow = (_scatter_sides(rows, labels, lowest, width) for width in (_WIDE, _NARROW))
+    strong = [(row["name"], row["series"]) == highlighted for row in rows]
+    wide, narrow = (_scatter_sides(rows, labels, lowest, width, strong) for width in (_WIDE, _NARROW))
     placed = [
-        {**row, "label": label, "wide": w, "narrow": n}
-        for row, label, w, n in zip(rows, labels, wide, narrow, strict=True)
+        {**row, "label": label, "wide": w, "narrow": n, **({"strong": True} if is_strong else {})}
+        for row, label, w, n, is_strong in zip(rows, labels, wide, narrow, strong, strict=True)
     ]
     x = alt.X(
         "x:Q",
@@ -273,7 +285,7 @@ def _map_rows(
     labels: Sequence[str], points: Floats, sizes: Floats, values: Floats | None
 ) -> list[dict[str, Any]]:
     """The data of the map."""
-    labelled = _labelled_ranks(labels, points)
+    sides = _map_sides(labels, points)
     rows = []
     for i, label in enumerate(labels):
         size = float(sizes[i])
@@ -285,22 +297,35 @@ def _map_rows(
         }
         if values is not None:
             row["value"] = _five_digits(values[i])
-        rows.append(row | ({"named": True} if i in labelled else {}))
+        rows.append(row | ({"named": sides[i]} if sides[i] else {}))
     return rows
 
 
-def _labelled_ranks(labels: Sequence[str], points: Floats) -> set[int]:
-    """Ranks of the levels that are labelled: the largest whose label fits above the dot."""
-    sides = label_sides(
+def _map_sides(labels: Sequence[str], points: Floats) -> list[str]:
+    """The side of each label: of the levels that stand apart and of the largest, where they fit; else ''."""
+    apart = _apart(points)
+    order = dict.fromkeys([*apart, *range(min(_MAP_CANDIDATES, len(labels)))])
+    return label_sides(
         [label[:_MAP_LETTERS] for label in labels],
         points,
-        range(min(_MAP_CANDIDATES, len(labels))),
+        order,
         (_MAP_WIDTH, _MAP_HEIGHT),
-        sides=["top"],
+        sides=_MAP_SIDES,
         over_dots=True,
-        max_labels=_MAP_LABELS,
+        max_labels=_MAP_LABELS + len(apart),
+        overhang=(_MAP_MARGIN * _MAP_WIDTH, _MAP_MARGIN * _MAP_HEIGHT),  # beyond it, they are clipped
     )
-    return {rank for rank, side in enumerate(sides) if side}
+
+
+def _apart(points: Floats) -> list[int]:
+    """Indices of the points that are furthest from their nearest neighbour, if that is far away."""
+    if len(points) < 2:
+        return []
+    extent = np.ptp(points, axis=0)
+    scaled = points / np.where(extent > 0, extent, 1.0)
+    distances = np.asarray(KDTree(scaled).query(scaled, k=2)[0])[:, 1]
+    furthest = np.argsort(-distances, kind="stable")[:_MAP_OUTLIERS]
+    return [int(i) for i in furthest if distances[i] > _APART]
 
 
 def _five_digits(value: float) -> float | None:
@@ -319,7 +344,9 @@ def _labels(alt: Any, base: Any, matches: str) -> Any:
     labelled = labelled.transform_window(
         rank="row_number()", sort=[alt.SortField("size", order="descending")]
     ).transform_filter(f"datum.rank <= {_MAX_LABELLED_MATCHES}")
-    return labelled.mark_text(clip=True, dy=-11, fontSize=11, limit=140).encode(text="label:N")
+    # Matches are above their dots.
+    side = "(length(search) == 0 ? datum.named : 'top')"
+    return labelled.mark_text(clip=True, fontSize=11, limit=140, **_at_side(alt, side)).encode(text="label:N")
 
 
 def _dot_size(alt: Any, field: str, largest: float) -> Any:
@@ -331,7 +358,7 @@ def _map_axis(alt: Any, field: str, title: str, values: Floats) -> Any:
     axis = alt.Axis(grid=False, ticks=False, labels=False)
     # Vega would log a warning if it had to find the domain of a layer without matches.
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-    margin = 0.04 * (high - low) or 1.0
+    margin = _MAP_MARGIN * (high - low) or 1.0
     scale = alt.Scale(domain=[low - margin, high + margin], nice=False)
     return {"x": alt.X, "y": alt.Y}[field](f"{field}:Q", title=title, scale=scale, axis=axis)
 
@@ -358,13 +385,19 @@ def _with_number(row: Mapping[str, Any], percent: bool) -> str:
 
 
 def _scatter_sides(
-    rows: Sequence[Mapping[str, Any]], labels: Sequence[str], lowest: float, width: float
+    rows: Sequence[Mapping[str, Any]],
+    labels: Sequence[str],
+    lowest: float,
+    width: float,
+    strong: Sequence[bool],
 ) -> list[str]:
     points = np.array([[np.log(row["x"]), max(row["y"], lowest)] for row in rows], dtype=float).reshape(-1, 2)
     beaten = _is_beaten(points)
-    # Those that no other beats come first; within each kind, the highest come first.
-    order = np.lexsort((points[:, 0], -points[:, 1], beaten)).tolist()
-    required = np.flatnonzero(~beaten).tolist()
+    is_arrow = np.array([row["y"] < lowest for row in rows], dtype=bool)
+    # The highlighted one and those that no other beats come first; within each kind, the highest come first.
+    order = np.lexsort((points[:, 0], -points[:, 1], beaten, ~np.array(strong, dtype=bool))).tolist()
+    # The number of an arrow is nowhere else in the chart.
+    required = np.flatnonzero(~beaten | is_arrow | np.array(strong, dtype=bool)).tolist()
     size = (width, _SCATTER_HEIGHT - 2 * _SCATTER_PADDING)
     # The line at zero, and the end of the axis, on which arrows are.
     lines = [0.0, *([lowest] if any(row["y"] < lowest for row in rows) else [])]
@@ -382,15 +415,21 @@ def _is_beaten(points: Floats) -> Any:
 def _names(alt: Any, base: Any) -> Any:
     """Labels on the side that was chosen for the width of the plot, which only the browser knows."""
     side = f"(width > {(_WIDE + _NARROW) // 2} ? datum.wide : datum.narrow)"
-    across, down = ({name: offset[axis] for name, offset in OFFSETS.items()} for axis in (0, 1))
     names = base.transform_filter(f"{side} != ''").mark_text(
-        fontSize=11,
-        baseline="middle",
-        align=alt.expr(f"{json.dumps(ALIGNMENTS)}[{side}]"),
-        dx=alt.expr(f"{json.dumps(across)}[{side}]"),
-        dy=alt.expr(f"{json.dumps(down)}[{side}]"),
+        fontSize=11, fontWeight=alt.expr("datum.strong ? 'bold' : 'normal'"), **_at_side(alt, side)
     )
     return names.encode(text="label:N")
+
+
+def _at_side(alt: Any, side: str) -> dict[str, Any]:
+    """Options of a text mark that stands at the side of a dot which an expression names."""
+    across, down = ({name: offset[axis] for name, offset in OFFSETS.items()} for axis in (0, 1))
+    return {
+        "baseline": "middle",
+        "align": alt.expr(f"{json.dumps(ALIGNMENTS)}[{side}]"),
+        "dx": alt.expr(f"{json.dumps(across)}[{side}]"),
+        "dy": alt.expr(f"{json.dumps(down)}[{side}]"),
+    }
 
 
 def _gain_axis(alt: Any, title: str, percent: bool, lowest: float, highest: float) -> Any:

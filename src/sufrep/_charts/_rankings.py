@@ -82,6 +82,7 @@ def interval_dots(
     baseline: str | None = None,
     reference_title: str = "",
     highlighted: str | None = None,
+    highlighted_series: str | None = None,
     limits: tuple[float, float] | None = None,
 ) -> Any:
     """A ranking with one row per name, one dot with its interval per series, and a line at zero.
@@ -100,11 +101,13 @@ def interval_dots(
     percent : bool
         Whether values are shares.
     baseline : str, optional
-        The name that the others are compared with; it is set in bold.
+        The name that the others are compared with; it is set in italics, and called the baseline.
     reference_title : str
         Label of the line at zero.
     highlighted : str, optional
         The name that matters most: it is set in bold, and the others are paler.
+    highlighted_series : str, optional
+        The only series of this name that is not paler; by default all of them.
     limits : pair of float, optional
         Ends of the axis; see `axis_limits`. Values beyond them are arrows at its ends, with their number
         (of folds, with that of their mean).
@@ -127,6 +130,8 @@ def interval_dots(
     dots = inside.mark_circle(size=80, opacity=1).encode(x=x("value"))
     if highlighted is not None:
         is_highlighted = f"datum.name === {json.dumps(highlighted)}"
+        if highlighted_series is not None:
+            is_highlighted += f" && datum.series === {json.dumps(highlighted_series)}"
         intervals = intervals.encode(opacity=alt.condition(is_highlighted, alt.value(0.9), alt.value(0.35)))
         dots = dots.encode(opacity=alt.condition(is_highlighted, alt.value(1), alt.value(0.5)))
     height = len(names) * (_ROW_HEIGHT + _SERIES_HEIGHT * (len(series) - 1))
@@ -148,6 +153,7 @@ def paired_dots(
     hover: Mapping[str, str],
     percent: bool = True,
     reference_title: str = "",
+    highlighted: str | None = None,
     limits: tuple[float, float] | None = None,
 ) -> Any:
     """The same folds for every name: one dot per fold, a line over their range, a tick at their mean.
@@ -162,6 +168,8 @@ def paired_dots(
         In the order in which they are shown, from the top.
     value_title, hover, percent, reference_title, limits
         As for :func:`interval_dots`.
+    highlighted : str, optional
+        The name that is set in bold.
 
     Returns
     -------
@@ -169,7 +177,7 @@ def paired_dots(
     """
     alt = load_altair()
     x = _value_axis(alt, value_title, percent, limits)
-    y = _name_axis(alt, names, None)
+    y = _name_axis(alt, names, None, highlighted)
     ranges = alt.Chart(alt.Data(values=_fold_ranges(rows))).encode(y=y)
     lines = ranges.mark_rule(color=NEUTRAL, strokeWidth=1.5).encode(x=x("low"), x2="high:Q")
     means = (
@@ -266,10 +274,7 @@ def _panel_line(
 
 
 def _name_axis(alt: Any, names: Sequence[str], baseline: str | None, highlighted: str | None = None) -> Any:
-    is_baseline = f"datum.value === {json.dumps(baseline)}"
-    is_bold = (
-        is_baseline if highlighted is None else f"{is_baseline} || datum.value === {json.dumps(highlighted)}"
-    )
+    is_baseline, is_bold = (f"datum.value === {json.dumps(name)}" for name in (baseline, highlighted))
     axis = alt.Axis(
         domain=False,
         ticks=False,
@@ -278,6 +283,7 @@ def _name_axis(alt: Any, names: Sequence[str], baseline: str | None, highlighted
         tickBand="extent",
         labelPadding=10,
         labelFontWeight=alt.condition(is_bold, alt.value("bold"), alt.value("normal")),
+        labelFontStyle=alt.condition(is_baseline, alt.value("italic"), alt.value("normal")),
         labelExpr=f"{is_baseline} ? datum.label + ' (baseline)' : datum.label",
     )
     return alt.Y("name:N", sort=list(names), scale=alt.Scale(domain=list(names)), title=None, axis=axis)
@@ -292,7 +298,9 @@ def _value_axis(alt: Any, title: str, percent: bool, limits: tuple[float, float]
         scale = alt.Scale(domain=domain, clamp=True, nice=False)
 
     def encode(field: str) -> Any:
-        axis = alt.Axis(format=tick_format(percent), tickCount=6, domain=False)
+        # On a phone, the plot is about 200 pixels wide.
+        count = alt.ExprRef("width < 320 ? 3 : 6")
+        axis = alt.Axis(format=tick_format(percent), tickCount=count, domain=False)
         return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)
 
     return encode

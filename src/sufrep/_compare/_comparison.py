@@ -23,7 +23,7 @@ from sufrep._charts import save_chart
 from sufrep._compare._data import make_splits, read_data, sampled
 from sufrep._compare._page import comparison_markdown, comparison_page
 from sufrep._compare._page_charts import comparison_chart
-from sufrep._compare._results import Choice, Summary, choose, choose_baseline, make_verdict, summarise
+from sufrep._compare._results import Choice, Gain, Summary, choose, choose_baseline, make_verdict, summarise
 from sufrep._compare._run import (
     ComparisonPlan,
     FoldScore,
@@ -112,6 +112,15 @@ class Comparison:
         return Best(choice.best.method, choice.best.model)
 
     @property
+    def over_others(self) -> dict[str, Gain]:
+        """By how much the recommended method is better than each other one with the same model.
+
+        Improvements with intervals that are each for its pair alone; NaN where there is no test.
+        """
+        choice = self._choice()
+        return {} if choice is None else choice.over_others
+
+    @property
     def verdict(self) -> tuple[str, ...]:
         """The result in words; the first paragraph is the headline."""
         data = self.plan.data
@@ -123,6 +132,7 @@ class Comparison:
             group=data.group_name,
             target=data.target_name,
             is_identifier=data.is_identifier,
+            n_repeats=self.plan.n_repeats,
         )
 
     def _choice(self) -> Choice | None:
@@ -243,6 +253,7 @@ class Comparison:
             "n_splits": len(self.plan.splits),
             "random_state": self.plan.seed,
             "best": None if self._choice() is None else self.best._asdict(),
+            "best_over_others": {name: _difference(gain) for name, gain in self.over_others.items()},
             "verdict": list(self.verdict),
             "results": [_plain(asdict(item)) for item in self.summaries],
             "fold_scores": [_plain(_without_rows(item)) for item in self.fold_scores],
@@ -460,6 +471,11 @@ def _without_rows(item: FoldScore) -> dict[str, Any]:
     row = asdict(replace(item, rows=None))
     del row["rows"]
     return row
+
+
+def _difference(gain: Gain) -> dict[str, Any]:
+    # Tests of pairs that were not planned would need another correction; the intervals say they have none.
+    return _plain({name: getattr(gain, name) for name in ("improvement", "low", "high", "no_test")})
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from sufrep._compare._data import LEVEL_KINDS, RARE
+from sufrep._compare._data import LEVEL_KINDS
 from sufrep._compare._page_charts import (
     chooses,
     fold_names,
     fold_parts,
     improvement_text,
+    in_words,
     map_parts,
     number_or_none,
     ranking_part,
@@ -21,6 +22,7 @@ from sufrep._compare._page_charts import (
     spectrum_parts,
     time_part,
 )
+from sufrep._compare._results import MIN_ROWS, kinds_text
 from sufrep._compare._snippet import pipeline_code
 from sufrep._names import METHOD_TEXTS
 from sufrep._report import CodePart, Page, TablePart, markdown_table, markdown_text, origin_text
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
     from sufrep._compare._comparison import Comparison
     from sufrep._compare._results import Summary
+
+
+_LOSS_TEXT = " Its loss is of squared errors, so its percentages are larger than those of the typical error."
 
 
 def comparison_page(
@@ -127,24 +132,50 @@ def results_part(comparison: Comparison) -> TablePart:
         columns=columns,
         rows=rows,
         text=(
-            f"Improvement: over {comparison.baseline} with the same model, and its 95 % interval. p: how "
-            "likely a difference as large is by chance alone, accounting for training rows shared by folds "
-            "and for the number of methods; a dash if there is no test. Seconds: medians over the folds, "
-            "encoder and model together."
+            f"Improvement: over {in_words(comparison.baseline)} with the same model, and its 95 % "
+            "interval. p: how likely a difference as large is by chance alone, accounting for training rows "
+            "shared by folds and for the number of methods; a dash if there is no test. Seconds: medians "
+            "over the folds, encoder and model together."
         ),
-        highlighted=_place_of_best(comparison),
+        highlighted=None if summaries[0].failed else place_of(comparison.best, summaries),
         explained=METHOD_TEXTS,
-        tables=(*_failure_tables(summaries), _tests_table(summaries)),
+        tables=(*_failure_tables(summaries), *_over_others_tables(comparison), _tests_table(summaries)),
     )
 
 
-def _place_of_best(comparison: Comparison) -> int | None:
+def place_of(best: tuple[str, str], summaries: Sequence[Summary]) -> int | None:
     """Return the row of the recommended method."""
-    if comparison.summaries[0].failed:
-        return None
-    best = comparison.best
-    places = enumerate(comparison.summaries)
-    return next((place for place, item in places if (item.method, item.model) == best), None)
+    return next((i for i, item in enumerate(summaries) if (item.method, item.model) == best), None)
+
+
+def _over_others_tables(comparison: Comparison) -> list[TablePart]:
+    """Return by how much the recommended method is better than each other one, if there are any."""
+    over = comparison.over_others
+    if not over:
+        return []
+    method, model = comparison.best
+    rows = [
+        (
+            name,
+            *(improvement_text(comparison, value) for value in (gain.improvement, gain.low, gain.high)),
+            gain.no_test or "",
+        )
+        for name, gain in over.items()
+    ]
+    reasons = ["not tested"] if any(gain.no_test for gain in over.values()) else []
+    return [
+        TablePart(
+            title=f"Compare {method} with each other method",
+            columns=["compared with", "improvement", "95 % from", "to", *reasons],
+            rows=[row if reasons else row[:-1] for row in rows],
+            text=(
+                f"By how much {in_words(method)} is better than each other method with {model}; below "
+                "zero, it is worse. An interval is for its pair alone; where it includes zero, the "
+                "difference may be chance."
+            ),
+            explained=METHOD_TEXTS,
+        )
+    ]
 
 
 def _failure_tables(summaries: Sequence[Summary]) -> list[TablePart]:
@@ -194,18 +225,32 @@ def level_kinds_parts(comparison: Comparison, done: Sequence[Summary]) -> list[T
     if not n_rows["rare"] + n_rows["new"]:
         return []
     kinds = [kind for kind, count in n_rows.items() if count]
+    enough = MIN_ROWS * comparison.plan.n_repeats
+    group = comparison.plan.data.group_name
+    too_few = any(n_rows[kind] < enough for kind in kinds)
     return [
         TablePart(
             title="Common, rare and new levels",
             columns=["method", "model", *(f"{kind} levels, rows: {n_rows[kind]:,}" for kind in kinds)],
             rows=[
-                (item.method, item.model, *(number_or_none(getattr(item, kind)) for kind in kinds))
+                (
+                    item.method,
+                    item.model,
+                    *(
+                        number_or_none(getattr(item, kind)) if n_rows[kind] >= enough else None
+                        for kind in kinds
+                    ),
+                )
                 for item in done
             ],
             text=(
-                f"The {comparison.plan.scoring.name} of test rows, by how many rows of their level the model "
-                f"was trained on: {RARE} or more, 1 to {RARE - 1}, or none."
+                f"How well rows are predicted whose {group} occurs often, rarely or never in the training "
+                f"rows: their {comparison.plan.scoring.name}. {kinds_text(group)} Where a method is no "
+                "better than drop (the column left out) in the same column of the table, it does not help "
+                "such rows."
+                f"{f' A dash: fewer than {MIN_ROWS} rows, too few for a score.' if too_few else ''}"
             ),
+            highlighted=place_of(comparison.best, done),
             explained=METHOD_TEXTS,
         )
     ]
@@ -239,6 +284,7 @@ def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TableP
             text=(
                 report["summary"].replace(" %", "\u00a0%")
                 + f" Judged by {best.model} on rows held out of the whole table."
+                + (_LOSS_TEXT if comparison.plan.data.task == "regression" else "")
             ),
             highlighted=found["chosen"].index(True),
             tables=(

@@ -18,7 +18,7 @@ from sufrep._charts import (
     spectrum_bars,
 )
 from sufrep._compare._levels import level_plane, means_spectrum, size_groups, target_means
-from sufrep._compare._results import fold_improvements
+from sufrep._compare._results import described, fold_improvements
 from sufrep._compare._run import CODINGS
 from sufrep._names import METHOD_TEXTS
 from sufrep._report import ChartPart, SearchBox, TablePart
@@ -66,17 +66,18 @@ def comparison_chart(comparison: Comparison, name: str) -> Any:
 
 
 def ranking_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
-    best, scoring = done[0], comparison.plan.scoring
+    best, scoring = comparison.best, comparison.plan.scoring
     return ChartPart(
         title="Ranking",
         text=(
             f"By how much the {scoring.name} is {'lower' if scoring.is_loss else 'higher'} than with "
-            f"{_common_baseline(comparison)}, averaged over the folds; further right is better."
+            f"{_common_baseline(comparison)}, averaged over the folds; further right is better. Bold is the "
+            f"recommended method: {in_words(best.method)}."
             f"{_intervals_text(comparison, done)}{_arrows_text(comparison, done)}"
         ),
         chart=ranking_chart(comparison),
-        description=f"Ranking of {len(done)} methods and models by improvement; the best is {best.method} "
-        f"with {best.model}.",
+        description=f"Ranking of {len(done)} methods and models by improvement; the recommended one is "
+        f"{best.method} with {best.model}.",
     )
 
 
@@ -93,13 +94,17 @@ def ranking_chart(comparison: Comparison) -> Any:
         percent=comparison.plan.scoring.is_loss,
         baseline=comparison.baseline,
         reference_title=comparison.baseline,
+        highlighted=comparison.best.method,
+        highlighted_series=comparison.best.model,
         limits=_ranking_limits(rows),
     )
 
 
 def _ranking_limits(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     ends = [[row[end] for end in ("low", "high") if row[end] is not None] for row in rows]
-    return axis_limits([row["value"] for row in rows], *ends[:1], drawn=[*chain.from_iterable(ends)])
+    # The best may be the baseline, which has no interval.
+    shown = next(filter(None, ends), [])
+    return axis_limits([row["value"] for row in rows], shown, drawn=[*chain.from_iterable(ends)])
 
 
 def _common_rows(comparison: Comparison, done: Sequence[Summary]) -> list[dict[str, Any]]:
@@ -183,6 +188,7 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
                 hover={"name": "method", "fold": "fold", "value": "improvement"},
                 percent=comparison.plan.scoring.is_loss,
                 reference_title=comparison.baseline,
+                highlighted=comparison.best.method,
                 limits=axis_limits([row["value"] for row in rows]),
             ),
             description=f"Improvement of {len(shown)} methods over {comparison.baseline} in each fold.",
@@ -194,6 +200,9 @@ def fold_parts(comparison: Comparison, done: Sequence[Summary]) -> list[ChartPar
                     for method in shown
                 ],
                 explained=METHOD_TEXTS,
+                highlighted=next(
+                    (i for i, method in enumerate(shown) if (method, model) == comparison.best), None
+                ),
             ),
         )
     ]
@@ -258,7 +267,8 @@ def spectrum_parts(comparison: Comparison) -> list[ChartPart]:
             text=(
                 "Spectrum of the matrix of covariate means: each bar is a direction, and its height is the "
                 "share of the variance between levels. The line shows what the same rows give if levels are "
-                f"assigned at random. Directions above it: {n_above} of {len(spectrum.shares)}."
+                f"assigned at random. Directions above it: {n_above} of {len(spectrum.shares)}. The fewer "
+                "they are, the fewer columns can say in what the levels differ."
             ),
             chart=spectrum_bars(spectrum.shares, noise=spectrum.noise),
             description=f"Spectrum of the means matrix; directions above noise: {n_above}.",
@@ -298,11 +308,13 @@ def time_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
     rows = [
         {**row, "x": max(row["seconds"], 1e-4), "y": row["value"]} for row in _common_rows(comparison, done)
     ]
+    lowest = axis_limits([row["y"] for row in rows])[0]
     return ChartPart(
         title="Time against accuracy",
         text=(
             "Seconds to fit encoder and model in one fold (median), and by how much the result is better "
             f"than with {_common_baseline(comparison)}; further up and left is better."
+            f"{_below_text(comparison, [row for row in rows if row['y'] < lowest])}"
         ),
         chart=labelled_scatter(
             rows=rows,
@@ -317,10 +329,22 @@ def time_part(comparison: Comparison, done: Sequence[Summary]) -> ChartPart:
                 "text": "what it is",
             },
             percent=comparison.plan.scoring.is_loss,
-            lowest=axis_limits([row["y"] for row in rows])[0],
+            lowest=lowest,
+            highlighted=comparison.best,
         ),
         description="Improvement of each method against the time to fit it.",
     )
+
+
+def _below_text(comparison: Comparison, rows: Sequence[dict[str, Any]]) -> str:
+    """Name the methods below the axis, because a narrow chart may not have room for all of their labels."""
+    several = len(comparison.plan.models) > 1
+    named = []
+    for row in rows:
+        name = f"{row['name']} with {row['series']}" if several else row["name"]
+        gain = comparison.plan.scoring.improvement_text(row["y"]).replace("-", "\u2212")
+        named.append(f"{name} ({gain})")
+    return f" Arrows are methods further down: {', '.join(named)}." if named else ""
 
 
 # The charts of a report by name, each with the parts that it may consist of.
@@ -342,10 +366,17 @@ def _improvement_title(comparison: Comparison) -> str:
 def _common_baseline(comparison: Comparison) -> str:
     """The baseline of charts that have all models on one scale."""
     several = len(comparison.plan.models) > 1
-    return f"{comparison.baseline} and {comparison.summaries[0].model}" if several else comparison.baseline
+    baseline = in_words(comparison.baseline)
+    return f"{baseline} and {comparison.summaries[0].model}" if several else baseline
 
 
 # What tables say in the same words
+
+
+def in_words(method: str) -> str:
+    """Return the name of a method in charts and tables with the words of the verdict, if these differ."""
+    words = described(method)
+    return words if words.startswith(method) else f"{method} ({words})"
 
 
 def fold_names(comparison: Comparison) -> list[str]:

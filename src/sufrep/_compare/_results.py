@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sufrep._compare._data import LEVEL_KINDS
+from sufrep._compare._data import LEVEL_KINDS, RARE
 from sufrep._compare._run import CODINGS, PERCENT, scores_by_method
 from sufrep._names import DROP, ONE_HOT, TARGET_ENCODER
 from sufrep._statistics import (
@@ -36,6 +36,8 @@ SIGNIFICANCE = 0.05
 MARGIN = 0.01
 _MARGIN_TEXT = f"{100 * MARGIN:g}\u00a0%"
 _MAX_NAMED = 6
+# A score of fewer rows is that of a few of them: it is not shown, and nothing is concluded from it.
+MIN_ROWS = 30
 # Nobody would choose these for having few columns.
 _NEVER_SUGGESTED = frozenset({*CODINGS, "permutation", "multi_permutation"})
 
@@ -187,8 +189,16 @@ def _values(items: Sequence[FoldScore]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gain:
-    """By how much one method is better than another, over the splits."""
+class Gain:
+    """By how much one method is better than another, over the splits.
+
+    Attributes
+    ----------
+    improvement, low, high : float
+        As in `Summary`.
+    p_plain, p_corrected : float
+    no_test : str or None
+    """
 
     improvement: float
     low: float
@@ -198,7 +208,7 @@ class _Gain:
     no_test: str | None
 
 
-_NO_GAIN = _Gain(math.nan, math.nan, math.nan, math.nan, math.nan, None)
+_NO_GAIN = Gain(math.nan, math.nan, math.nan, math.nan, math.nan, None)
 
 
 def _gain(
@@ -206,7 +216,7 @@ def _gain(
     of_method: Sequence[FoldScore],
     scoring: Scoring,
     effective_n_folds: float,
-) -> _Gain:
+) -> Gain:
     reference, values = _values(of_reference), _values(of_method)
     if not len(values) or len(values) != len(reference):
         return _NO_GAIN
@@ -216,7 +226,7 @@ def _gain(
     low, high = corrected_interval(gains, effective_n_folds, rounding, spread=spread)
     p_plain, p_corrected = paired_p_values(gains, effective_n_folds, rounding, spread)
     improvement = float(gains.mean()) / unit
-    return _Gain(improvement, low / unit, high / unit, p_plain, p_corrected, why_no_test(gains, rounding))
+    return Gain(improvement, low / unit, high / unit, p_plain, p_corrected, why_no_test(gains, rounding))
 
 
 def _spread_of_rows(one: Sequence[FoldScore], other: Sequence[FoldScore]) -> Spread | None:
@@ -244,7 +254,7 @@ def _summary(
         gain = replace(_NO_GAIN, improvement=0.0)
     done = [item for item in items if not item.failure]
     parts: dict[str, Any] = {f"n_{kind}": sum(getattr(i, f"n_{kind}") for i in done) for kind in LEVEL_KINDS}
-    parts |= {kind: _mean_of_part(done, kind) for kind in LEVEL_KINDS}
+    parts |= {kind: _score_of_part(done, kind, scoring) for kind in LEVEL_KINDS}
     return Summary(
         model=items[0].model,
         method=items[0].method,
@@ -266,11 +276,13 @@ def _summary(
     )
 
 
-def _mean_of_part(done: Sequence[FoldScore], kind: str) -> float:
-    """Return the mean score of the rows of some levels, splits weighted by the number of such rows."""
+def _score_of_part(done: Sequence[FoldScore], kind: str, scoring: Scoring) -> float:
+    """Return the score of the rows of some levels in all splits, which are weighted by their number."""
     known = [item for item in done if math.isfinite(getattr(item, kind))]
     weights = [getattr(item, f"n_{kind}") for item in known]
-    return float(np.average([getattr(item, kind) for item in known], weights=weights)) if known else math.nan
+    if not known:
+        return math.nan
+    return scoring.pooled(np.array([getattr(item, kind) for item in known]), np.array(weights))
 
 
 def _failure(items: Sequence[FoldScore]) -> str | None:
@@ -297,12 +309,15 @@ class Choice:
         Those that predict as well as the top with the same model, itself included, the best first.
     helps : bool
         Whether some encoding is better than leaving the column out.
+    over_others : dict of str to Gain
+        By how much the recommended method is better than each other one with the same model, the best first.
     """
 
     best: Summary
     top: Summary
     as_good: list[Summary]
     helps: bool
+    over_others: dict[str, Gain] = field(default_factory=dict)
 
 
 def choose(
@@ -348,9 +363,17 @@ def choose(
         if item.model == top.model
     )
     if without is not None and not helps:
-        return Choice(without, top, as_good, helps=False)
-    usual = [item for item in as_good if item.method not in _NEVER_SUGGESTED] or as_good
-    return Choice(min(usual, key=lambda item: item.n_columns), top, as_good, helps)
+        best = without
+    else:
+        usual = [item for item in as_good if item.method not in _NEVER_SUGGESTED] or as_good
+        best = min(usual, key=lambda item: item.n_columns)
+    of_best = by_method[best.model, best.method]
+    over_others = {
+        item.method: _gain(by_method[item.model, item.method], of_best, scoring, effective_n_folds)
+        for item in done
+        if item.model == best.model and item is not best
+    }
+    return Choice(best, top, as_good, helps, over_others)
 
 
 # The verdict
@@ -365,6 +388,7 @@ def make_verdict(
     group: str,
     target: str,
     is_identifier: bool = False,
+    n_repeats: int = 1,
 ) -> tuple[str, ...]:
     """Say in words what was found.
 
@@ -380,6 +404,8 @@ def make_verdict(
         Names of the columns.
     is_identifier : bool, default=False
         Whether every row has a level of its own.
+    n_repeats : int, default=1
+        How often every row was tested.
 
     Returns
     -------
@@ -406,8 +432,10 @@ def make_verdict(
         if without is not None and reference is not None and reference.method != DROP:
             value = score_text(without.score, scoring)
             paragraphs.append(f"Without {group}, the {scoring.spoken} is {value}.")
+        several = len({item.model for item in summaries}) > 1
+        paragraphs.append(_next_best(choice, of_model, reference, scoring, several_models=several))
         paragraphs.append(_ties(choice, scoring))
-        paragraphs.append(_by_level_kind(best, without, scoring))
+        paragraphs.append(_by_level_kind(best, without, scoring, group, n_repeats))
     return tuple(text for text in paragraphs if text)
 
 
@@ -440,17 +468,17 @@ def score_text(value: float, scoring: Scoring) -> str:
     return f"{rounded:,.0f}"
 
 
-def _reported_gain(best: Summary, reference: Summary | None, *, of_drop: bool) -> _Gain:
+def _reported_gain(best: Summary, reference: Summary | None, *, of_drop: bool) -> Gain:
     """Return the improvement that the verdict speaks of, with the adjusted p-value."""
     if of_drop:
         numbers = (best.over_drop, best.low_over_drop, best.high_over_drop, math.nan, best.p_over_drop)
         # The two differ by as much the other way round, so that there is a test in both or in neither.
-        return _Gain(*numbers, None if reference is None else reference.no_test)
+        return Gain(*numbers, None if reference is None else reference.no_test)
     numbers = (best.improvement, best.low, best.high, best.p_plain, best.p_adjusted)
-    return _Gain(*numbers, best.no_test)
+    return Gain(*numbers, best.no_test)
 
 
-def _scores(best: Summary, reference: Summary | None, gain: _Gain, scoring: Scoring) -> str:
+def _scores(best: Summary, reference: Summary | None, gain: Gain, scoring: Scoring) -> str:
     """Say what the best achieves, and what the reference does."""
     text = f"{scoring.spoken} {score_text(best.score, scoring)}"
     if reference is None:
@@ -488,12 +516,14 @@ def _leave_out(
             f"Leave {group} out: every row has a level of its own, so no encoding of it can help to predict "
             "new rows."
         ]
-    model = choice.best.model
     if choice.helps:
-        why = f"{model} predicts {target} as well without it, within {_MARGIN_TEXT} or one standard error."
+        found = (
+            f"Without {group}, {target} is predicted as well as with the best encoding, within "
+            f"{_MARGIN_TEXT} or one standard error: leave the column out."
+        )
     else:
-        why = f"no encoding of it makes {model} predict {target} clearly better."
-    paragraphs = [f"Leave {group} out: {why}"]
+        found = f"No encoding of {group} was shown to predict {target} better: leave the column out."
+    paragraphs = [found]
     others = [item for item in of_model.values() if item.method != DROP]
     if others:
         text = f"Without it, the {scoring.spoken} is {score_text(choice.best.score, scoring)}"
@@ -501,7 +531,11 @@ def _leave_out(
         text += f"; with the best encoding, {described(first.method)}, {score_text(first.score, scoring)}"
         if math.isfinite(first.low_over_drop):
             text += f": {_range_text(first.low_over_drop, first.high_over_drop, scoring)}"
+        elif first.no_test:
+            text += f" (not tested: {first.no_test})"
         paragraphs.append(f"{text}.")
+        if not choice.helps and first.high_over_drop > MARGIN:
+            paragraphs.append("That does not rule out a gain: more rows or more repetitions may show one.")
     return paragraphs
 
 
@@ -514,7 +548,7 @@ def _range_text(low: float, high: float, scoring: Scoring) -> str:
     return f"between {ends[0]} and {ends[1]} (95\u00a0% interval)"
 
 
-def _evidence(gain: _Gain, n_compared: int) -> str:
+def _evidence(gain: Gain, n_compared: int) -> str:
     if gain.no_test:
         hint = "more repetitions or more rows" if gain.no_test == EQUAL_GAINS else "three folds or more"
         return f"No test: {gain.no_test}. Whether this is chance cannot be said; use {hint}."
@@ -542,14 +576,47 @@ def _ties(choice: Choice, scoring: Scoring) -> str:
     best, top = choice.best, choice.top
     if best is top:
         return text
-    columns = "1 column" if top.n_columns == 1 else f"{top.n_columns} columns"
-    smallest = f"{score_text(top.score, scoring)}, with {top.method} and {columns}"
-    fewest = f"Of these, {best.method} adds the fewest columns ({best.n_columns})"
-    return f"{text} {fewest}. The best {scoring.spoken} is {smallest}."
+    return f"{text} Of these, {best.method} adds the fewest columns ({best.n_columns})."
 
 
-def _by_level_kind(best: Summary, without: Summary | None, scoring: Scoring) -> str:
-    """Say how well rows of common, rare and new levels are predicted, and without the column."""
+def _next_best(
+    choice: Choice,
+    of_model: Mapping[str, Summary],
+    reference: Summary | None,
+    scoring: Scoring,
+    *,
+    several_models: bool,
+) -> str:
+    """Say what the best of the other methods achieves, and how sure the difference is.
+
+    If the headline has this comparison, nothing is said.
+    """
+    best, over = choice.best, choice.over_others
+    method = next(iter(over), None)
+    if method is None or (reference is not None and method == reference.method):
+        return ""
+    other, gain = of_model[method], over[method]
+    columns = "1 column" if other.n_columns == 1 else f"{other.n_columns} columns"
+    text, score = f"{described(method)} with {columns}", score_text(other.score, scoring)
+    if best is choice.top:
+        same = f" with {best.model}" if several_models else ""
+        text = f"The best of the others{same} is {text}, {scoring.spoken} {score}"
+    else:
+        extreme = "smallest" if scoring.is_loss else "largest"
+        text = f"The {extreme} {scoring.spoken} is that of {text}, {score}"
+    if math.isfinite(gain.low):
+        chance = ", so the difference may be chance" if gain.low <= 0 <= gain.high else ""
+        return f"{text}: {best.method} is {_range_text(gain.low, gain.high, scoring)}{chance}."
+    return f"{text}. The difference was not tested: {gain.no_test}." if gain.no_test else f"{text}."
+
+
+def _by_level_kind(
+    best: Summary, without: Summary | None, scoring: Scoring, group: str, n_repeats: int
+) -> str:
+    """Say how well rows of common, rare and new levels are predicted, and without the column.
+
+    Kinds of levels with few rows are left out.
+    """
     counts = {kind: getattr(best, f"n_{kind}") for kind in LEVEL_KINDS}
     n_rows = sum(counts.values())
     if not counts["rare"] + counts["new"]:
@@ -557,13 +624,23 @@ def _by_level_kind(best: Summary, without: Summary | None, scoring: Scoring) -> 
     parts, no_help = [], []
     for kind, count in counts.items():
         score, other = getattr(best, kind), math.nan if without is None else getattr(without, kind)
-        if not count or not math.isfinite(score):
+        if count < MIN_ROWS * n_repeats or not math.isfinite(score):
             continue
         part = f"{score_text(score, scoring)} in rows of {kind} levels ({100 * count / n_rows:.2g}{PERCENT})"
         parts.append(f"{part}, {score_text(other, scoring)} without it" if math.isfinite(other) else part)
         if math.isfinite(other) and scoring.gains(np.array([other]), np.array([score]))[0] <= 0:
             no_help.append(kind)
-    if not parts:
+    if len(parts) < 2:  # the headline says as much as one part
         return ""
     text = f"The {scoring.spoken} is {'; '.join(parts)}."
-    return f"{text} It does not help rows of {' and '.join(no_help)} levels." if no_help else text
+    if no_help:
+        text += f" It does not help rows of {' and '.join(no_help)} levels."
+    return f"{text} {kinds_text(group)}"
+
+
+def kinds_text(group: str) -> str:
+    """Say what levels are, and which of them are common, rare and new."""
+    return (
+        f"A level is a value of {group}: common with {RARE} training rows or more, rare with 1 to "
+        f"{RARE - 1}, new with none."
+    )

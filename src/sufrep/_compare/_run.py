@@ -110,6 +110,11 @@ class ComparisonPlan:
         return 1 + max(split.fold for split in self.splits)
 
     @property
+    def n_repeats(self) -> int:
+        """Number of repetitions."""
+        return len({split.repeat for split in self.splits})
+
+    @property
     def effective_n_folds(self) -> float:
         """K such that test sets are 1/(K − 1) of the training sets; at most the number of folds."""
         n_train, n_test = (sum(len(getattr(s, part)) for s in self.splits) for part in ("train", "test"))
@@ -205,6 +210,8 @@ def usual_cost(method: str) -> float:
 
 def make_steps(data: ComparisonData, method: str, seed: int, model: Any = None) -> list[tuple[str, Any]]:
     """Return the unfitted steps of a pipeline that come before the model."""
+    # `DropColumns` comes second like every encoder: of a table that still has text it would make an array of
+    # objects, without the names by which `ToNumbers` is saved and applied.
     encoder = ("encoder", judged_by(model, make_method(data.after_to_numbers(), method, seed)))
     return [encoder] if data.all_numeric else [("columns", ToNumbers(keep=data.columns)), encoder]
 
@@ -467,6 +474,8 @@ class Scoring:
     contributions : callable or None
         Takes what `measure` takes, and returns what each row contributes: values with the score as their
         mean, and whose variance divided by their number is the variance of the score.
+    is_root : bool
+        Whether a score is the root of a mean of squares.
     """
 
     name: str
@@ -475,6 +484,7 @@ class Scoring:
     also: tuple[str, Callable[[Any, Any, Array], float]] | None = None
     in_units: bool = False
     contributions: Callable[[Any, Any, Array], Floats] | None = None
+    is_root: bool = False
 
     @property
     def spoken(self) -> str:
@@ -488,6 +498,16 @@ class Scoring:
     def unit(self, baseline: Floats) -> float:
         """Return what gains are divided by to give improvements."""
         return float(np.mean(baseline)) if self.is_loss else 1.0
+
+    def pooled(self, scores: Floats, n_rows: Floats) -> float:
+        """Return the score of the rows of several splits together, from their scores and numbers of rows.
+
+        The root mean squared error of one row is its absolute error: the mean of many such errors would be
+        smaller than what is called by this name. Scores that are no means over rows are averaged.
+        """
+        if self.is_root:
+            return float(np.sqrt(np.average(scores**2, weights=n_rows)))
+        return float(np.average(scores, weights=n_rows))
 
     def improvement_text(self, value: float, *, sign: bool = True) -> str:
         """Format an improvement: a percentage of a loss, or a difference of scores."""
@@ -523,6 +543,7 @@ def make_scoring(scoring: str | Callable[..., float] | None, task: str) -> Scori
                 is_loss=True,
                 in_units=True,
                 contributions=_error_contributions,
+                is_root=True,
             )
         also = ("AUC", get_scorer("roc_auc")) if task == "binary" else ("accuracy", get_scorer("accuracy"))
         return Scoring("log loss", _log_loss, is_loss=True, also=also, contributions=_row_log_losses)
