@@ -56,6 +56,9 @@ class CrossedSettings:
         Factors that explain a smaller share of the variance leave.
     most_power : float
         The update of a variance is extrapolated by at most this power.
+    least_noise : float
+        Smallest σ², relative to the variance of the target. Where there are as many levels as rows, nothing
+        would be left but rounding errors (test_a_weight_counts_how_often_a_row_came).
     """
 
     rounds: int = 8
@@ -67,6 +70,7 @@ class CrossedSettings:
     most_exact: int = 256
     least_share: float = 1e-4
     most_power: float = 2.0
+    least_noise: float = 1e-4
 
 
 QUICK = CrossedSettings()
@@ -163,7 +167,7 @@ class CrossedDesign:
     def fitted(self, effects: Floats) -> Floats:
         """The sum of the effects of each row's levels; (n,)."""
         root = np.sqrt(self.weights)
-        return np.divide(self.matrix @ effects, root, out=np.zeros_like(root), where=root > 0)
+        return np.asarray(np.divide(self.matrix @ effects, root, out=np.zeros_like(root), where=root > 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,9 +301,7 @@ def effect_errors(
     if not stay or not fit.noise > 0:
         return tuple(found)
     small, _ = design.select(stay)
-    penalty = np.concatenate(
-        [np.full(len(found[j]), fit.noise / fit.variances[j]) for j in stay]
-    )
+    penalty = np.concatenate([np.full(len(found[j]), fit.noise / fit.variances[j]) for j in stay])
     if len(small.size) <= most_exact:
         diagonal = np.diagonal(np.linalg.inv(small.dense() + np.diag(penalty)))
     else:
@@ -369,7 +371,8 @@ class _State:
             power = min(max(n_levels, least) / freedom, self.settings.most_power)
             moved = before[j] * (wanted / before[j]) ** power
             self.variances[j] = min(max(moved, _SMALLEST * self.spread), _LARGEST * self.spread)
-        self.noise = max(squares / max(count - 1 - total, 0.05 * count), 1e-12 * self.spread)
+        least = self.settings.least_noise * self.spread
+        self.noise = max(squares / max(count - 1 - total, 0.05 * count), least)
         change = np.abs(self.variances - before)
         return bool((change < self.settings.settle * np.maximum(before, 1e-3 * self.spread)).all())
 

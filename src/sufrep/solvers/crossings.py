@@ -1,8 +1,9 @@
 """Effects of groups and of their crossings, all net of each other and of the covariates.
 
-The steps of `learn_effects`: a first joint fit, to which the strongest covariates belong; a regression of what
-the groups leave on the covariates; a fit of the groups to its residuals, in which groups that say nothing
-leave; a screen of the crossings group × covariate and group × group; and the fit of groups and crossings.
+The steps of `learn_effects`: a first joint fit, to which the strongest covariates belong; a regression of
+what the groups leave on the covariates; a fit of the groups to its residuals, in which groups that say
+nothing leave; a screen of the crossings group × covariate and group × group; and the fit of groups and
+crossings.
 """
 
 from __future__ import annotations
@@ -268,7 +269,7 @@ def learn_effects(
     target = np.ldexp(y - (0.0 if is_class else center), -power)
     response = _Response.of(rows, target, _first_part(rows, target, seed), is_class=is_class, seed=seed)
     live, main, z = _fit_groups(response, least_z)
-    screened, kept = _screen(response, main, live, least_z, most_crossings)
+    screened, kept = _screen(response, main, least_z, most_crossings)
     found = _fit_all(response, main, live, screened, kept, with_errors=with_errors)
     return replace(found, group_z=z).scaled(power)
 
@@ -353,7 +354,8 @@ def _strongest_covariates(rows: CrossedRows, target: Floats) -> list[int]:
     for codes, n in zip(rows.bins, rows.n_bins, strict=True):
         total, size = np.bincount(codes, weighted, n), np.bincount(codes, counts, n)
         squares.append(float(np.divide(total**2, size, out=np.zeros(n), where=size > 0).sum()))
-    return np.argsort(-np.array(squares), kind="stable")[:_MOST_FIRST].tolist()
+    order: list[int] = np.argsort(-np.array(squares), kind="stable").tolist()
+    return order[:_MOST_FIRST]
 
 
 def _fit_groups(response: _Response, least_z: float) -> tuple[list[int], _Main, Floats]:
@@ -379,7 +381,7 @@ def _fit_groups(response: _Response, least_z: float) -> tuple[list[int], _Main, 
 
 
 def _screen(
-    response: _Response, main: _Main, live: list[int], least_z: float, most: int
+    response: _Response, main: _Main, least_z: float, most: int
 ) -> tuple[list[ScreenedCrossing], list[tuple[ScreenedCrossing, _Cells]]]:
     """Screen all crossings; return what was found, and those to be kept with their cells."""
     rows, screened = response.rows, response.screened(main.residuals)
@@ -395,7 +397,7 @@ def _screen(
     found.sort(key=lambda item: (-item.z, item.crossing))
     good = [item for item in found if item.z >= least_z][:most]
     for group in range(n_groups):
-        common = screen.common(group, good, least_z)
+        common = screen.common(group, good)
         if common is not None:
             found.append(common)
             if common.z >= least_z:
@@ -429,9 +431,7 @@ class _Screen:
         found: Screened = crossing_screen(pairs, self._levels[finest], self._noise)
         return ScreenedCrossing(crossing, n_cells, found.z, found.variance)
 
-    def common(
-        self, group: int, good: Sequence[ScreenedCrossing], least_z: float
-    ) -> ScreenedCrossing | None:
+    def common(self, group: int, good: Sequence[ScreenedCrossing]) -> ScreenedCrossing | None:
         """The crossing with all covariates that its crossings were found for, while cells have rows."""
         own = [item.crossing.covariates[0] for item in good if item.crossing.groups == (group,)]
         deepest: Crossing | None = None

@@ -1,8 +1,8 @@
 """Whether residuals of the same level, or of the same cell of a crossing, go together: z statistics.
 
-Pairs of rows decide. Under the null hypothesis the residuals of two rows are uncorrelated, so that the sum of
-their products over many pairs is about normal with mean 0. No model has to be fitted, and a crossing costs two
-sums over the rows.
+Pairs of rows decide. Under the null hypothesis the residuals of two rows are uncorrelated, so that the sum
+of their products over many pairs is about normal with mean 0. No model has to be fitted, and a crossing costs
+two sums over the rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from sufrep._arrays import Codes, Floats
+    from sufrep._arrays import Codes, Floats, Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ class ScreenedRows:
         alone = float(one @ (np.ones_like(scores) if omega is None else omega**2))
         return Pairs(float(total @ total - one @ scores**2), float(size @ size) - alone)
 
-    def take(self, rows: Codes) -> ScreenedRows:
+    def take(self, rows: Codes | Mask) -> ScreenedRows:
         """Some of the rows."""
         return ScreenedRows(
             self.scores[rows],
@@ -92,8 +92,8 @@ class Screened:
 def crossing_screen(cells: Pairs, levels: Pairs, noise: float) -> Screened:
     """Compare pairs of rows in the same cell with those in the same level but other cells.
 
-    τ̂ = W_c/p − (W_g − W_c)/(t − p) needs no correction for the shrinkage of the levels' own effects, which both
-    kinds of pairs share. Its variance under the null is noise²·(2/p + 2/(t − p)).
+    τ̂ = W_c/p − (W_g − W_c)/(t − p) needs no correction for the shrinkage of the levels' own effects, which
+    both kinds of pairs share. Its variance under the null is noise²·(2/p + 2/(t − p)).
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def crossing_screen(cells: Pairs, levels: Pairs, noise: float) -> Screened:
 
 
 def group_z(rows: ScreenedRows, codes: Codes, n_levels: int) -> float:
-    """z of the pairs of rows in the same level, given residuals that contain the effects of this group.
+    """Return z of the pairs of rows in the same level, given residuals with the effects of this group.
 
     The variance under the null is 2Σ[(Σe²)² − Σe⁴], which allows for noise that differs between levels.
     """
