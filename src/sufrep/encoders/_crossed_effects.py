@@ -129,7 +129,8 @@ class CrossedEffectsEncoder(GroupEncoder):
         Their names, if X has any.
     variance_components_ : dict of str to list
         For ``pd.DataFrame``, a row for each group, each crossing that was kept, and the residual: the
-        ``component``, its ``n_levels`` (of the residual, the rows), its ``z``, ``variance`` and ``std_dev``.
+        ``component``, its ``n_levels`` (of the residual, the rows), its ``z`` (of the residual, None),
+        ``variance`` and ``std_dev``.
         Of more than two classes, the ``class``. For classes, variances are those of log-odds, and the
         residual is relative to the variance of a binomial, 1 if the model holds.
     crossings_ : dict of str to list
@@ -142,8 +143,8 @@ class CrossedEffectsEncoder(GroupEncoder):
     cell_numbers_ : dict of str to ndarray, shape (n_levels, 1)
         The number of each level in the keys of these cells; NaN for levels that have none.
     standard_errors_ : dict of str to ndarray, shape (n_levels, n_columns)
-        Standard errors of the effects, given the variances; rare levels that were pooled have one row, the
-        last.
+        Standard errors of the effects, given the variances; NaN for groups that say nothing. Rare levels that
+        were pooled have one row, the last.
     target_type_ : str
         The kind of target that was found.
 
@@ -324,7 +325,7 @@ class CrossedEffectsEncoder(GroupEncoder):
                 _append(screened, (label, name, item.n_cells, float(item.z), item.kept))
                 if item.kept:
                     lines.append((name, item.n_cells, float(item.z), float(item.variance)))
-            lines.append(("residual", round(n_rows), math.nan, float(effects.noise)))
+            lines.append(("residual", round(n_rows), None, float(effects.noise)))
             for line in lines:
                 _append(components, (label, *line, math.sqrt(line[-1])))
         if target.kind != "multiclass":

@@ -314,7 +314,8 @@ def effect_errors(
 def _estimated_diagonal(design: CrossedDesign, penalty: Floats, n_probes: int, seed: int) -> Floats:
     """The diagonal of the inverse: exact for factors of few levels, else from random vectors.
 
-    One level's estimate is noisy, so the ratio to 1/(n_g + λ) is averaged over levels of about the same size.
+    One level's estimate is noisy. What the other factors add to 1/(n_g + λ) is about proportional to the square
+    of n_g/(n_g + λ), so one proportion is estimated for levels of about the same size.
     """
     rng, n = np.random.default_rng(seed), len(penalty)
     settings = replace(QUICK, tolerance=_ERROR_TOLERANCE)
@@ -322,7 +323,7 @@ def _estimated_diagonal(design: CrossedDesign, penalty: Floats, n_probes: int, s
     for part in blocks(n_probes, _ERROR_BLOCK):
         probes = rng.choice([-1.0, 1.0], (n, part.stop - part.start))
         total += (probes * _conjugate_gradients(design, penalty, probes, None, settings)[0]).sum(axis=1)
-    ratio, diagonal = total / n_probes / least, np.empty(n)
+    more, part_of_own, diagonal = total / n_probes - least, (1 - penalty * least) ** 2, np.empty(n)
     for factor in range(design.n_factors):
         columns = design.part(factor)
         n_levels = columns.stop - columns.start
@@ -336,7 +337,9 @@ def _estimated_diagonal(design: CrossedDesign, penalty: Floats, n_probes: int, s
             continue
         order = columns.start + np.argsort(design.size[columns], kind="stable")
         for alike in np.array_split(order, -(-n_levels // _ALIKE)):
-            diagonal[alike] = least[alike] * max(float(ratio[alike].mean()), 1.0)
+            own_parts = part_of_own[alike]
+            proportion = max(float(more[alike].sum()), 0.0) / max(float(own_parts.sum()), 1e-300)
+            diagonal[alike] = least[alike] + proportion * own_parts
     return np.minimum(diagonal, 1 / penalty)
 
 

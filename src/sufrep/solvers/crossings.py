@@ -179,7 +179,7 @@ class JointEffects:
     residuals : ndarray, shape (n,)
         What remains in each row.
     errors : tuple of ndarray, each of shape (n_levels,)
-        Standard errors of the effects, if they were asked for.
+        Standard errors of the effects, if they were asked for; NaN for groups that say nothing.
     """
 
     effects: tuple[Floats, ...]
@@ -195,8 +195,9 @@ class JointEffects:
     def nothing(cls, rows: CrossedRows) -> JointEffects:
         """What is known before any target."""
         zeros = tuple(np.zeros(n) for n in rows.n_levels)
+        unknown = tuple(np.full(n, np.nan) for n in rows.n_levels)
         none = np.zeros(len(zeros))
-        return cls(zeros, (), none, 0.0, none, (), np.zeros(len(rows.groups[0])), zeros)
+        return cls(zeros, (), none, 0.0, none, (), np.zeros(len(rows.groups[0])), unknown)
 
     def scaled(self, power: int) -> JointEffects:
         """The same in units of 2^−power."""
@@ -457,7 +458,7 @@ def _fit_all(
     rows = response.rows
     n_groups = len(rows.groups)
     effects = [np.zeros(n) for n in rows.n_levels]
-    errors = [np.zeros(n) for n in rows.n_levels]
+    errors = [np.full(n, np.nan) for n in rows.n_levels]
     variances = np.zeros(n_groups)
     if not (live or kept):
         nothing = JointEffects.nothing(rows)
