@@ -111,6 +111,7 @@ DATASET_NAMES = (
     "open_payments",
     "midwest_survey",
     "wages",
+    "insteval_sigrist",
 )
 
 # Everyday names of some scorers of scikit-learn; others, such as accuracy, have theirs already.

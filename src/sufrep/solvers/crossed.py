@@ -314,8 +314,8 @@ def effect_errors(
 def _estimated_diagonal(design: CrossedDesign, penalty: Floats, n_probes: int, seed: int) -> Floats:
     """The diagonal of the inverse: exact for factors of few levels, else from random vectors.
 
-    One level's estimate is noisy. What the other factors add to 1/(n_g + λ) is about proportional to the square
-    of n_g/(n_g + λ), so one proportion is estimated for levels of about the same size.
+    One level's estimate is noisy. What the other factors add to 1/(n_g + λ) is about proportional to the
+    square of n_g/(n_g + λ), so one proportion is estimated for levels of about the same size.
     """
     rng, n = np.random.default_rng(seed), len(penalty)
     settings = replace(QUICK, tolerance=_ERROR_TOLERANCE)
