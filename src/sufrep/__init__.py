@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sufrep.encoders import (
         ColdStartEstimator,
         ContrastEncoder,
+        CrossedEffectsEncoder,
         Drift,
         DropColumns,
         FisherEncoder,
@@ -56,6 +57,7 @@ __all__ = [
     "ColdStartEstimator",
     "Comparison",
     "ContrastEncoder",
+    "CrossedEffectsEncoder",
     "Drift",
     "DropColumns",
     "EffectEstimate",

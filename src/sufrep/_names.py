@@ -27,6 +27,7 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "multi_permutation": ("_classical", "PermutationEncoder", {"n_permutations": 4}),
     "fisher": ("_classical", "FisherEncoder", {}),
     "random_intercept": ("_level_models", "RandomInterceptEncoder", {}),
+    "crossed_effects": ("_crossed_effects", "CrossedEffectsEncoder", {}),
     "mixed_model": ("_level_models", "MixedModelEncoder", {}),
     "local_effect": ("_level_models", "LocalEffectEncoder", {}),
     "target_mean": ("_means", "MeansEncoder", {"covariates": [], "use_target": True}),
@@ -38,7 +39,15 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sufficient": ("_sufficient", "SufficientEncoder", {}),
 }
 # Those that cannot be fitted without a target; others may use one if a parameter says so.
-TARGET_METHODS = ("fisher", "random_intercept", "mixed_model", "local_effect", "target_mean", "sufficient")
+TARGET_METHODS = (
+    "fisher",
+    "random_intercept",
+    "crossed_effects",
+    "mixed_model",
+    "local_effect",
+    "target_mean",
+    "sufficient",
+)
 
 # Those that describe levels by covariates and need no target: by default all numeric columns are covariates,
 # also a target that nobody named.
@@ -60,6 +69,7 @@ METHOD_TEXTS = {
     "multi_permutation": "Four numbers for each level, in four random orders.",
     "fisher": "The rank of its mean target, cross-fitted.",
     "random_intercept": "What the covariates leave unexplained of its mean target, shrunk, cross-fitted.",
+    "crossed_effects": "Its effect on the target net of all other groups, with crossings, cross-fitted.",
     "mixed_model": "The prediction of a regression of its own, shrunk towards a common one, cross-fitted.",
     "local_effect": "The prediction of a smooth function of its own, learnt from nearby rows, cross-fitted.",
     "target_mean": "Its mean target, shrunk, cross-fitted.",
@@ -101,6 +111,7 @@ DATASET_NAMES = (
     "open_payments",
     "midwest_survey",
     "wages",
+    "insteval_sigrist",
 )
 
 # Everyday names of some scorers of scikit-learn; others, such as accuracy, have theirs already.

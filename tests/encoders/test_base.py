@@ -46,11 +46,14 @@ every_method = pytest.mark.parametrize("method", METHODS)
 some_methods = pytest.mark.parametrize("method", ["one_hot", "fisher", "means"])
 # One method of every class; the others differ in parameters only.
 CLASSES = [
-    *("one_hot", "multi_permutation", "fisher", "random_intercept", "mixed_model", "local_effect"),
-    *("means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "sufficient"),
+    *("one_hot", "multi_permutation", "fisher", "random_intercept", "crossed_effects", "mixed_model"),
+    *("local_effect", "means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "sufficient"),
 ]
 # Hidden states, regressions, a choice and the exact logit need the rows; its closed form does not.
-NEEDS_ROWS = ("mnl", "latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
+NEEDS_ROWS = (
+    *("mnl", "latent_state", "random_intercept", "crossed_effects", "mixed_model", "local_effect"),
+    "sufficient",
+)
 CHUNKED = {**{method: {} for method in CLASSES if method not in NEEDS_ROWS}, "mnl": {"solver": "lda"}}
 QUICK = {
     "sufficient": {
@@ -92,6 +95,7 @@ NAMES = {
     "multi_permutation": [f"zipcode_permutation{j}" for j in (1, 2, 3, 4)],
     "fisher": ["zipcode_fisher"],
     "random_intercept": ["zipcode_intercept"],
+    "crossed_effects": ["zipcode_effect", "zipcode_total"],
     "mixed_model": ["zipcode_fit"],
     "local_effect": ["zipcode_local_effect"],
     "target_mean": ["zipcode_mean_target"],

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sufrep import (
     ColdStartEstimator,
     ContrastEncoder,
+    CrossedEffectsEncoder,
     FisherEncoder,
     LatentStateEncoder,
     LatentStateRegressor,
@@ -79,7 +80,7 @@ def ignore_training(encoder, lookups, inputs, *, training):  # noqa: ARG001
 
 
 def leaves_rows_out(estimator):
-    models = (RandomInterceptEncoder, MixedModelEncoder, LocalEffectEncoder)
+    models = (RandomInterceptEncoder, CrossedEffectsEncoder, MixedModelEncoder, LocalEffectEncoder)
     always = isinstance(estimator, models) and estimator.group is not None
     return always or getattr(estimator, "leave_one_out", False) or getattr(estimator, "use_target", False)
 

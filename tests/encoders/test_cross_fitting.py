@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor
 
 from sufrep import (
+    CrossedEffectsEncoder,
     FisherEncoder,
     LatentStateEncoder,
     LocalEffectEncoder,
@@ -35,6 +36,7 @@ QUICK: dict[str, tuple[Any, dict[str, Any]]] = {
     "low rank, two vectors": (LowRankEncoder, {**TARGET, "n_components": 2, "standardize": False}),
     "shrunken low rank": (LowRankEncoder, {**TARGET, "shrinkage": "auto"}),
     "random intercept": (RandomInterceptEncoder, {}),
+    "crossed effects": (CrossedEffectsEncoder, {"min_z": -50.0}),
     "mixed model": (MixedModelEncoder, {}),
     "local effect": (LocalEffectEncoder, {}),
     "local fit": (LocalEffectEncoder, {"output": "fit"}),
@@ -213,6 +215,8 @@ def known_before_any_target(name: str, encoder: Any, X: pd.DataFrame, weights: A
         return np.full((len(X), 4), 0.5)  # two states, and their posteriors
     if name == "shrunken means":
         return np.tile([*table.prior[:-1], 0.0], (len(X), 1))
+    if name == "crossed effects":
+        return np.zeros((len(X), 2))  # effect and total
     if name in ("random intercept", "mixed model", "local effect", "local fit", "means of the target alone"):
         return np.zeros((len(X), 1))
     blind = clone(encoder).set_params(use_target=False).set_output(transform="default")
@@ -249,13 +253,13 @@ def test_an_unseen_level_and_a_null_get_the_prior(name):
     found = encoder.transform(new)
     np.testing.assert_array_equal(found[0], found[1])
     assert np.abs(found[2:] - found[0]).max() > 1e-3
-    if name not in ("mixed model", "local fit"):  # whose columns are predictions
+    if name not in ("crossed effects", "mixed model", "local fit"):  # whose columns depend on covariates
         np.testing.assert_array_equal(found[0], encoder.representations_["g"].prior)
     with pytest.raises(errors.UnseenLevelError, match="1 unseen level"):
         make(name, unseen="error").fit(X, y).transform(new)
 
 
-@every_encoder
+@pytest.mark.parametrize("name", [name for name in ENCODERS if name != "crossed effects"])
 def test_groups_are_encoded_one_by_one(name):
     X, y, rng = drawn(6)
     X["h"] = rng.choice(["north", "south", "west"], 40)

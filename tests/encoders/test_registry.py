@@ -29,7 +29,10 @@ few = settings(max_examples=settings.default.max_examples // 5)
 TOLERANCE = {"mnl": 1e-5, "sparse_low_rank": 1e-3, "latent_state": 1e-4, "mixed_model": 1e-3}
 
 # These need the rows.
-NOT_CHUNKABLE = ("mnl", "latent_state", "random_intercept", "mixed_model", "local_effect", "sufficient")
+NOT_CHUNKABLE = (
+    *("mnl", "latent_state", "random_intercept", "crossed_effects", "mixed_model", "local_effect"),
+    "sufficient",
+)
 
 # On samples as small as ours one state would be chosen, for which every law is trivial. The search is tested
 # in test_sufficient.py.
@@ -160,8 +163,18 @@ def test_parameters_of_the_caller_win_over_those_of_the_method():
 def test_the_list_of_methods_is_complete():
     assert list(METHODS) == [
         *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
-        *("permutation", "multi_permutation", "fisher", "random_intercept", "mixed_model", "local_effect"),
-        *("target_mean", "means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "sufficient"),
+        *("permutation", "multi_permutation", "fisher", "random_intercept", "crossed_effects"),
+        *(
+            "mixed_model",
+            "local_effect",
+            "target_mean",
+            "means",
+            "low_rank",
+            "sparse_low_rank",
+            "mnl",
+            "latent_state",
+            "sufficient",
+        ),
     ]
 
 
@@ -215,7 +228,8 @@ def test_every_method_takes_the_name_of_the_target(method, library):
 
 # The output of these depends on the covariates of the row too; see test_level_models.py.
 @pytest.mark.parametrize(
-    "method", [method for method in DISTINCT if method not in ("mixed_model", "local_effect")]
+    "method",
+    [method for method in DISTINCT if method not in ("crossed_effects", "mixed_model", "local_effect")],
 )
 def test_an_unseen_level_gets_the_prior(method):
     frame = pd.DataFrame({"shop": list("aaabbc"), "x": [1.0, 2, 4, 8, 9, 5], "z": [3.0, 1, 2, 5, 6, 4]})

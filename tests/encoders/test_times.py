@@ -17,6 +17,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import TimeSeriesSplit
 
 from sufrep import (
+    CrossedEffectsEncoder,
     FisherEncoder,
     LatentStateEncoder,
     LocalEffectEncoder,
@@ -41,6 +42,7 @@ QUICK: dict[str, tuple[Any, dict[str, Any]]] = {
     "low rank": (LowRankEncoder, TARGET),
     "shrunken low rank": (LowRankEncoder, {**TARGET, "shrinkage": "auto"}),
     "random intercept": (RandomInterceptEncoder, {}),
+    "crossed effects": (CrossedEffectsEncoder, {"min_z": -50.0}),
     "mixed model": (MixedModelEncoder, {}),
     "local effect": (LocalEffectEncoder, {"output": "both"}),
     "fisher": (FisherEncoder, {}),

@@ -32,7 +32,7 @@ from sufrep.encoders import METHODS, NoCovariateWarning, TextColumnWarning
 OURS = (NoCovariateWarning, TextColumnWarning)
 QUICK = {"sufficient": {"estimator": DecisionTreeRegressor(max_depth=2), "families": ("prediction",)}}
 # They use covariates where there are any.
-OPTIONAL = ["random_intercept", "mixed_model", "local_effect", "sufficient"]
+OPTIONAL = ["random_intercept", "crossed_effects", "mixed_model", "local_effect", "sufficient"]
 UNUSED = ["one_hot", "permutation", "fisher", "target_mean"]
 
 

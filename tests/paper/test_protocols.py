@@ -8,7 +8,7 @@ import pytest
 
 from sufrep._paper.names import BENCHMARK_MODELS, PAPER_MODELS, TRIAL_METHODS
 from sufrep._paper.protocols import _PROTOCOLS, Protocol, protocol_of
-from sufrep.datasets import DATASETS, WAGES_FOLDS, load_dataset
+from sufrep.datasets import DATASETS, PUBLISHED_FOLDS, load_dataset
 
 
 @pytest.mark.parametrize("name", [name for name in DATASETS if name != "nycflights"])
@@ -22,7 +22,7 @@ def test_kind_of_the_target_and_folds_are_those_of_the_data(data_dir, name):
 def test_every_protocol_is_of_a_data_set_and_names_models():
     assert set(_PROTOCOLS) <= set(DATASETS)
     assert {protocol.encoded_model for protocol in _PROTOCOLS.values()} <= set(PAPER_MODELS)
-    assert protocol_of("wages").own_folds == WAGES_FOLDS
+    assert protocol_of("wages").own_folds == PUBLISHED_FOLDS
 
 
 def test_numbers_are_the_default():

@@ -19,11 +19,11 @@ from sufrep._paper.tables import (
     TextTable,
     all_tables,
     benchmark_tables,
+    compared_tables,
     effect_tables,
     empirical_tables,
     recovery_tables,
     simulation_tables,
-    wages_tables,
 )
 from sufrep.errors import DataNotFoundError, StoreError
 
@@ -367,7 +367,7 @@ def test_the_whole_benchmark_fits_on_a_page():
         for name in (*plan.methods, *BENCHMARK_MODELS[1:])
         for record in folds(name, [8.0, 9.0, 10.0, 11.0, 12.5 + len(name)], dataset)
     ]
-    tables = benchmark_tables(records) + wages_tables(records)
+    tables = benchmark_tables(records) + compared_tables(records)
     assert [len(table.header) for table in tables] == [9, 4, 9, 4, 10]
     for table in tables:
         assert max(len(line) for line in table.render("text").splitlines()) <= 140
@@ -421,7 +421,7 @@ OF_WAGES = [
 
 
 def test_wages_by_hand(tmp_path):
-    (table,) = wages_tables(OF_WAGES + folds("one_hot", [1.0]), published(tmp_path))
+    (table,) = compared_tables(OF_WAGES + folds("one_hot", [1.0]), published(tmp_path))
     # −0.1, −0.1, 0, −0.1, −0.1 and so a mean of 0.08 below, with the error √(0.002 / 5).
     assert table.render("text") == (
         "wages: published and ours\n"
@@ -444,18 +444,18 @@ def test_wages_by_hand(tmp_path):
 def test_wages_are_in_no_other_table():
     records = folds("one_hot", [1.0] * 5, "wages", model="xgboost_tuned")
     assert benchmark_tables(records) == []
-    assert wages_tables(folds("one_hot", [1.0] * 5)) == []
+    assert compared_tables(folds("one_hot", [1.0] * 5)) == []
 
 
 def test_without_the_published_results_the_table_is_ours_and_says_where_they_are(tmp_path, monkeypatch):
     monkeypatch.delenv("SUFREP_DATA", raising=False)
-    (table,) = wages_tables(OF_WAGES)
+    (table,) = compared_tables(OF_WAGES)
     assert (table.title, len(table.rows)) == ("wages: ours", 3)
     assert table.notes[-1].endswith("name their folder with --data-dir.")
     with pytest.raises(DataNotFoundError, match=r"published\.csv"):
-        wages_tables(OF_WAGES, tmp_path)
+        compared_tables(OF_WAGES, tmp_path)
     monkeypatch.setenv("SUFREP_DATA", str(published(tmp_path)))
-    assert wages_tables(OF_WAGES)[0].title == "wages: published and ours"
+    assert compared_tables(OF_WAGES)[0].title == "wages: published and ours"
 
 
 # Rendering

@@ -74,6 +74,7 @@ BENCHMARK_DATASETS = (
     "open_payments",
     "nycflights_delayed",
     "wages",
+    "insteval_sigrist",
 )
 BENCHMARK_METHODS = (
     "sufficient",

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sufrep._paper.names import AT_MOST_BINARY, BENCHMARK_METHODS, BENCHMARK_MODELS, CLASS_MODELS
+from sufrep._paper.names import (
+    AT_MOST_BINARY,
+    BENCHMARK_METHODS,
+    BENCHMARK_MODELS,
+    CLASS_MODELS,
+    NATIVE_MODELS,
+)
 
 Loss: TypeAlias = Literal["MSE", "log loss"]
 TargetType: TypeAlias = Literal["continuous", "binary", "multiclass"]
@@ -34,6 +40,8 @@ class Protocol:
         The model that follows encodings.
     is_published : bool
         Whether others have published results on the same folds, with which ours are compared.
+    has_several_groups : bool
+        Whether there is more than one column of many levels.
     """
 
     target_type: TargetType = "continuous"
@@ -41,6 +49,7 @@ class Protocol:
     max_folds: int | None = None
     encoded_model: str = "xgboost"
     is_published: bool = False
+    has_several_groups: bool = False
 
     @property
     def loss(self) -> Loss:
@@ -60,7 +69,9 @@ class Protocol:
         return tuple(method for method in BENCHMARK_METHODS if method not in slow)
 
     def suits(self, model: str, method: str) -> bool:
-        """Whether a model with a method can predict this target."""
+        """Whether a model with a method can predict this target from these groups."""
+        if self.has_several_groups and model in NATIVE_MODELS:
+            return False  # they read one group
         if self.target_type == "continuous":
             return True
         if self.target_type == "multiclass" and (model in AT_MOST_BINARY or method in AT_MOST_BINARY):
@@ -76,6 +87,9 @@ _PROTOCOLS = {
     "open_payments": Protocol("binary"),
     "midwest_survey": Protocol("multiclass"),
     "wages": Protocol(own_folds=5, encoded_model="xgboost_tuned", is_published=True),
+    "insteval_sigrist": Protocol(
+        own_folds=5, encoded_model="xgboost_tuned", is_published=True, has_several_groups=True
+    ),
 }
 
 

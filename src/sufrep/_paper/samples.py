@@ -41,11 +41,14 @@ class TrialData:
     X : ndarray, shape (n, p)
         May contain NaN.
     codes : ndarray of int, shape (n,)
+        Of the group, or the first of several.
     y : ndarray, shape (n,)
         Numbers, or classes 0, 1, …
     test : ndarray of bool, shape (n,)
     truth : Truth or None
     target_type : {"continuous", "binary", "multiclass"}
+    other_codes : tuple of ndarray of int, each of shape (n,)
+        Of further groups.
     """
 
     X: Floats
@@ -54,6 +57,7 @@ class TrialData:
     test: Mask
     truth: Truth | None = None
     target_type: TargetType = "continuous"
+    other_codes: tuple[Codes, ...] = ()
 
     @property
     def has_classes(self) -> bool:
@@ -62,16 +66,23 @@ class TrialData:
 
     @property
     def table(self) -> Floats:
-        """Covariates and, in the last column, codes of levels; (n, p + 1)."""
-        return np.column_stack([self.X, self.codes])
+        """Covariates and, in the last columns, codes of levels; (n, p + n_groups)."""
+        return np.column_stack([self.X, self.codes, *self.other_codes])
+
+    @property
+    def group(self) -> int | list[int | str | tuple[int | str, ...]]:
+        """The position of the group in the table, or a list of those of several."""
+        p = self.X.shape[1]
+        return list(range(p, p + 1 + len(self.other_codes))) if self.other_codes else p
 
     def inner(self, n_folds: int, seed: int) -> list[TrialData]:
         """Return the training rows alone, split into folds."""
         rows = ~self.test
         X, codes, y = self.X[rows], self.codes[rows], self.y[rows]
+        others = tuple(other[rows] for other in self.other_codes)
         folds = level_folds(codes, n_folds, seed)
         return [
-            TrialData(X, codes, y, test=folds == fold, target_type=self.target_type)
+            TrialData(X, codes, y, folds == fold, target_type=self.target_type, other_codes=others)
             for fold in range(n_folds)
         ]
 
@@ -97,7 +108,7 @@ def simulated_data(trial: SimulationTrial, settings: Settings) -> TrialData:
 
 def real_data(trial: EmpiricalTrial, settings: Settings) -> TrialData:
     """Return a data set with one of its folds, published or ours, as test rows."""
-    data, codes = _load(trial.dataset, settings.data_dir)
+    data, codes, *others = _load(trial.dataset, settings.data_dir)
     n_folds = settings.folds_of(trial.dataset)
     folds = level_folds(codes, n_folds, trial.seed) if data.folds is None else data.folds
     test = folds == trial.fold
@@ -106,12 +117,15 @@ def real_data(trial: EmpiricalTrial, settings: Settings) -> TrialData:
             f"at most the number of rows of the largest level of {trial.dataset}, {np.bincount(codes).max()}"
         )
         raise InvalidParameterError("n_folds", n_folds, wanted)
-    return TrialData(data.X, codes, data.y, test, target_type=protocol_of(trial.dataset).target_type)
+    target_type = protocol_of(trial.dataset).target_type
+    return TrialData(data.X, codes, data.y, test, target_type=target_type, other_codes=tuple(others))
 
 
 @lru_cache(maxsize=4)
-def _load(name: str, data_dir: str | None) -> tuple[Dataset, Codes]:
-    """Return a data set, and the level of each row as a code."""
+def _load(name: str, data_dir: str | None) -> tuple[Dataset, Codes, *tuple[Codes, ...]]:
+    """Return a data set, and the level of each row as a code, for each of its groups."""
     # Cached, because a worker runs many trials on the same few files.
     data = load_dataset(name, data_dir)
-    return data, np.unique(data.labels.astype(str), return_inverse=True)[1]
+    groups = [data.labels, *data.other_labels.values()]
+    codes, *others = (np.unique(labels.astype(str), return_inverse=True)[1] for labels in groups)
+    return data, codes, *others

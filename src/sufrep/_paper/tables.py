@@ -32,7 +32,7 @@ from sufrep._paper.summary import (
     simulated_improvements,
 )
 from sufrep._statistics import p_value_text
-from sufrep.datasets import WAGES_FOLDS, load_published_wages
+from sufrep.datasets import PUBLISHED_FOLDS, load_published_insteval, load_published_wages
 from sufrep.errors import DataNotFoundError, StoreError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def all_tables(folder: Path, data_dir: Path | None = None) -> list[TextTable]:
         *recovery_tables(records),
         *empirical_tables(Store(folder, "empirical").records()),
         *benchmark_tables(benchmark),
-        *wages_tables(benchmark, data_dir),
+        *compared_tables(benchmark, data_dir),
         *effect_tables(Store(folder, "causal").records()),
     ]
     if not found:
@@ -365,30 +365,40 @@ def _judgement_row(item: Judgement) -> tuple[str, ...]:
     return item.dataset, loss, rank, item.other, f"{item.percent:+z.1f}{error}", item.verdict
 
 
-# The published comparison on wages
+# The published comparison on wages and ratings
+
+_PUBLISHED = {"wages": load_published_wages, "insteval_sigrist": load_published_insteval}
 
 
-def wages_tables(records: Sequence[Record], data_dir: Path | None = None) -> list[TextTable]:
-    """Return a table of the published entries and ours, the best first; nothing without records on wages."""
-    records = [record for record in records if record["dataset"] == "wages"]
+def compared_tables(records: Sequence[Record], data_dir: Path | None = None) -> list[TextTable]:
+    """Return tables of the published entries and ours, the best first, of the data sets with records."""
+    found = (
+        _compared_table(name, [record for record in records if record["dataset"] == name], data_dir)
+        for name in _PUBLISHED
+    )
+    return [table for table in found if table is not None]
+
+
+def _compared_table(name: str, records: Sequence[Record], data_dir: Path | None) -> TextTable | None:
     if not records:
-        return []
-    published, missing = _published_wages(data_dir)
-    found = published_comparison(records, published, WAGES_FOLDS)
-    header = ("", "by", *(f"fold {fold}" for fold in range(WAGES_FOLDS)), "mean", "to the best", "seconds")
+        return None
+    published, missing = _published_losses(name, data_dir)
+    found = published_comparison(records, published, PUBLISHED_FOLDS)
+    folds = (f"fold {fold}" for fold in range(PUBLISHED_FOLDS))
     notes = (
-        f"MSE on the published folds; our encodings are followed by {protocol_of('wages').encoded_model}.",
+        f"MSE on the published folds; our encodings are followed by {protocol_of(name).encoded_model}.",
         "±: standard error of the paired difference. Seconds are the median per fold, and of our machine.",
         *missing,
     )
-    title = f"wages: {'published and ours' if published else 'ours'}"
-    return [TextTable(title, header, tuple(_compared_row(item) for item in found), notes)]
+    title = f"{name}: {'published and ours' if published else 'ours'}"
+    header = ("", "by", *folds, "mean", "to the best", "seconds")
+    return TextTable(title, header, tuple(_compared_row(item) for item in found), notes)
 
 
-def _published_wages(data_dir: Path | None) -> tuple[dict[str, list[float]], tuple[str, ...]]:
+def _published_losses(name: str, data_dir: Path | None) -> tuple[dict[str, list[float]], tuple[str, ...]]:
     """Return the published results; or none and a note, if no folder is named and none is set."""
     try:
-        return load_published_wages(data_dir), ()
+        return _PUBLISHED[name](data_dir), ()
     except DataNotFoundError:
         if data_dir is not None:
             raise

@@ -21,23 +21,31 @@ from sufrep.datasets._loaders import (
     load_orange_juice,
     load_pakistan,
 )
-from sufrep.datasets._wages import WAGES_FOLDS, load_published_wages, load_wages
+from sufrep.datasets._sigrist import (
+    PUBLISHED_FOLDS,
+    load_insteval_sigrist,
+    load_published_insteval,
+    load_published_wages,
+    load_wages,
+)
 
 __all__ = [
     "DATASETS",
-    "WAGES_FOLDS",
+    "PUBLISHED_FOLDS",
     "Dataset",
     "load_ames",
     "load_county_murders",
     "load_dataset",
     "load_houses",
     "load_insteval",
+    "load_insteval_sigrist",
     "load_king_county",
     "load_midwest_survey",
     "load_nycflights",
     "load_open_payments",
     "load_orange_juice",
     "load_pakistan",
+    "load_published_insteval",
     "load_published_wages",
     "load_wages",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sufrep._arrays import Array, Codes, Floats
     from sufrep.datasets._sources import RawTable
 
@@ -38,6 +40,8 @@ class Dataset:
         Names of the classes, sorted; empty if the target is a number.
     folds : ndarray of int, shape (n,), or None
         The fold in which each row is tested, 0, 1, …, if the data set was published with its folds.
+    other_labels : dict of str to ndarray of str, each of shape (n,)
+        Further columns with many levels, and the level of each row in them.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class Dataset:
     y: Floats
     classes: tuple[str, ...] = ()
     folds: Codes | None = None
+    other_labels: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         n, p = self.X.shape
@@ -74,8 +79,9 @@ class Dataset:
         return len(np.unique(self.labels))
 
     def columns(self) -> dict[str, Array]:
-        """The covariates and then the group column, from which any library makes a frame."""
-        return {**dict(zip(self.covariates, self.X.T, strict=True)), self.group: self.labels}
+        """The covariates and then the group columns, from which any library makes a frame."""
+        covariates = dict(zip(self.covariates, self.X.T, strict=True))
+        return {**covariates, self.group: self.labels, **self.other_labels}
 
 
 def assemble(
@@ -88,9 +94,12 @@ def assemble(
     *,
     classes: tuple[str, ...] = (),
     folds: Codes | None = None,
+    other_groups: Sequence[str] = (),
 ) -> Dataset:
     """Return the data set of a table whose covariates and target are prepared."""
     X = np.empty((len(y), len(covariates)), order="F")
     for j, column in enumerate(covariates.values()):
         X[:, j] = column
-    return Dataset(name, group, target, tuple(covariates), X, table.labels(group), y, classes, folds)
+    others = {other: table.labels(other) for other in other_groups}
+    labels = table.labels(group)
+    return Dataset(name, group, target, tuple(covariates), X, labels, y, classes, folds, others)

@@ -11,8 +11,8 @@ import numpy as np
 
 from sufrep.datasets._classes import load_midwest_survey, load_open_payments
 from sufrep.datasets._dataset import Dataset, assemble
+from sufrep.datasets._sigrist import load_insteval_sigrist, load_wages
 from sufrep.datasets._sources import FIGURE, DataFile, Folder, Source, open_raw_table
-from sufrep.datasets._wages import load_wages
 from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -362,6 +362,7 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "open_payments": load_open_payments,
     "midwest_survey": load_midwest_survey,
     "wages": load_wages,
+    "insteval_sigrist": load_insteval_sigrist,
 }
 
 
@@ -373,7 +374,8 @@ def load_dataset(name: str, data_dir: Folder = None) -> Dataset:
     name : str
         "pakistan", "ames", "ames_full" or "king_county" of the paper; "orange_juice", "county_murders",
         "insteval" or "nycflights" of the further benchmarks; "nycflights_delayed", "open_payments" or
-        "midwest_survey", whose targets are classes; "wages", which was published with its folds.
+        "midwest_survey", whose targets are classes; "wages" or "insteval_sigrist", which were
+        published with their folds.
     data_dir : path, optional
         Folder with its file; by default the value of the environment variable ``SUFREP_DATA``.
 

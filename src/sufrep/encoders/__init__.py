@@ -5,6 +5,7 @@ from __future__ import annotations
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._classical import ContrastEncoder, FisherEncoder, PermutationEncoder
 from sufrep.encoders._cold_start import ColdStartEstimator
+from sufrep.encoders._crossed_effects import CrossedEffectsEncoder
 from sufrep.encoders._drift import Drift
 from sufrep.encoders._drop_columns import DropColumns
 from sufrep.encoders._latent_regressor import LatentStateRegressor
@@ -30,6 +31,7 @@ __all__ = [
     "METHODS",
     "ColdStartEstimator",
     "ContrastEncoder",
+    "CrossedEffectsEncoder",
     "Drift",
     "DropColumns",
     "FisherEncoder",

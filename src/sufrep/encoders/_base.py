@@ -735,7 +735,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
             group: collect_moments(
                 inputs.table, factor, columns, names=names, weights=inputs.weights, order=order
             )
-            for group, factor in _named_factors(inputs)
+            for group, factor in named_factors(inputs)
         }
         return covariates, moments
 
@@ -771,17 +771,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     ) -> None:
         """Make a table of every group, and store what was learnt; ``earlier`` are links of other chunks."""
         self._link_parents(inputs, earlier)
-        if inputs.target is None:
-            for attribute in ("target_type_", "n_targets_"):
-                self.__dict__.pop(attribute, None)  # of an earlier fit with the target
-        else:
-            known = {covariate for covariate in covariates if covariate.position is None}
-            self.target_type_: str = inputs.target.kind
-            self.n_targets_: int = len(known.union(inputs.target.covariates))
-            check_classes(self.target_type_, self.n_targets_)
+        self._keep_kind_of_target(inputs, covariates)
         learnt: dict[str, Vectors] = {}
         positions: dict[str, Codes] = {}
-        for group, factor in _named_factors(inputs):
+        for group, factor in named_factors(inputs):
             found = moments[group]
             if not found.n_levels:
                 raise NoLevelError(group)
@@ -793,13 +786,24 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         self._store(inputs.layout, covariates, moments, learnt)
         self.pooled_positions_ = positions
 
+    def _keep_kind_of_target(self, inputs: Inputs, covariates: list[Covariate]) -> None:
+        """Store what kind of target was found, and how many columns it has."""
+        if inputs.target is None:
+            for attribute in ("target_type_", "n_targets_"):
+                self.__dict__.pop(attribute, None)  # of an earlier fit with the target
+            return
+        known = {covariate for covariate in covariates if covariate.position is None}
+        self.target_type_: str = inputs.target.kind
+        self.n_targets_: int = len(known.union(inputs.target.covariates))
+        check_classes(self.target_type_, self.n_targets_)
+
     def _link_parents(self, inputs: Inputs, earlier: Mapping[str, tuple[Links, ...]]) -> None:
         """Find the parents of the levels, for encoders that have parameters about them."""
         self.__dict__.pop("parents_", None)  # of an earlier fit
         if not inputs.layout.parents:
             return
         self.parents_: dict[str, tuple[Links, ...]] = {}
-        for number, (group, _) in enumerate(_named_factors(inputs)):
+        for number, (group, _) in enumerate(named_factors(inputs)):
             links = read_links(inputs, number)
             if group in earlier:
                 links = tuple(old + new for old, new in zip(earlier[group], links, strict=True))
@@ -859,7 +863,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         if training and self._needs.uses_target:
             folds = self._split(inputs)
         columns = moment_columns(inputs, self._needs)[1]
-        for number, (group, factor) in enumerate(_named_factors(inputs)):
+        for number, (group, factor) in enumerate(named_factors(inputs)):
             whole, place = self._pooled_vectors(group)
             # Levels whose training rows all have weight zero are unseen, but that is not an error.
             unseen = "prior" if training else self.unseen
@@ -966,12 +970,18 @@ def pool_moments(moments: GroupMoments, place: Codes) -> GroupMoments:
 
 def _counted_rows(inputs: Inputs, factor: Factor, moments: GroupMoments, place: Codes) -> Rows:
     """The rows of a group with a level and a positive weight; ``place`` is the position of each level."""
-    known = level_positions(moments.levels)
-    found = np.fromiter((known.get(level, -1) for level in factor.levels), dtype=np.intp)
-    codes = np.append(np.where(found < 0, -1, place[found]), -1)[factor.codes]
+    codes = pooled_codes(factor, moments, place)
     n_levels = int(place.max()) + 1
     rows = Rows(codes, n_levels, inputs.columns, inputs.weights, inputs.target, shared=inputs.scores)
     return rows.take(rows.counted())
+
+
+def pooled_codes(factor: Factor, moments: GroupMoments, place: Codes) -> Codes:
+    """The position of the level of each row, −1 for rows without one; ``place`` is that of each level."""
+    known = level_positions(moments.levels)
+    found = np.fromiter((known.get(level, -1) for level in factor.levels), dtype=np.intp)
+    codes: Codes = np.append(np.where(found < 0, -1, place[found]), -1)[factor.codes]
+    return codes
 
 
 def most_iterations(encoder: Any) -> int:
@@ -981,7 +991,7 @@ def most_iterations(encoder: Any) -> int:
     return max([1, *iterations.values()])
 
 
-def _named_factors(inputs: Inputs) -> list[tuple[str, Factor]]:
+def named_factors(inputs: Inputs) -> list[tuple[str, Factor]]:
     """The groups by name."""
     return list(zip(inputs.layout.group_names(inputs.layout.names), inputs.factors, strict=True))
 

@@ -181,7 +181,7 @@ class RandomInterceptEncoder(GroupEncoder):
         inside = None if nesting is None else nesting.take(own)
         shrunken, center = shrink_each(found, partial(shrink_towards_parents, nesting=inside))
         values = np.tile(center, (rows.n_levels, 1))
-        rule = _intercept_rule(rows, residuals, center, inside)
+        rule = intercept_rule(rows, residuals, center, inside)
         absent = np.setdiff1d(np.arange(rows.n_levels), own)
         if nesting is not None and rule is not None and len(absent):
             starts, known = rule.starts(nesting.paths(absent))
@@ -342,7 +342,7 @@ class MixedModelEncoder(GroupEncoder):
         details = {
             "normal_scores_": maps,
             "variances_": [model.variances for model in models],
-            "new_levels_": _intercept_rule(rows, residuals, center),
+            "new_levels_": intercept_rule(rows, residuals, center),
             "standard_errors_": np.hstack(
                 [coefficient_errors(arranged, model.variances) for model in models]
             ),
@@ -582,7 +582,7 @@ def _level_moments(rows: Rows, columns: Sequence[Floats]) -> GroupMoments:
     )
 
 
-def _intercept_rule(
+def intercept_rule(
     rows: Rows, residuals: Sequence[Floats], center: Floats, nesting: Nesting | None = None
 ) -> LinearRule | None:
     """The coefficients of a new level: the common ones, but for the intercept.

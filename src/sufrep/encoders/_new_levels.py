@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 # What encoders keep by level, next to the vectors.
-_BY_LEVEL = {"mixtures_", "standard_errors_"}
+_BY_LEVEL = {"mixtures_", "standard_errors_", "cell_numbers_"}
 
 
 def add_new_levels(
@@ -241,7 +241,7 @@ def _extended_detail(detail: Any, place: Codes, old: Codes, values: Floats, new:
     if isinstance(detail, Mixture):
         extended[new] = values
         return replace(detail, shares=extended)
-    extended[new] = np.nan  # the errors of an estimate without any target are not known
+    extended[new] = np.nan  # the errors of an estimate without any target are not known; nor has it cells
     return extended
 
 

@@ -10,6 +10,7 @@ from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
 from sufrep.encoders._nesting import Links
 from sufrep.moments import MOMENTS_RECORDS
 from sufrep.representation import Representation
+from sufrep.solvers.crossings import CellEffects
 from sufrep.solvers.experts import ClassExperts, LinearExperts
 from sufrep.solvers.level_kernels import LevelKernel
 from sufrep.solvers.local_effects import LocalEffects
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 RECORDS: dict[type, Mapping[str, str]] = {
     Covariate: {"position": "integer?", "level": "text?", "null": "truth"},
     Layout: {"names": "texts columns"},
-    OutputColumn: {"group": "integer", "text": "text", "covariate": "Covariate?"},
+    OutputColumn: {"group": "integer?", "text": "text", "covariate": "Covariate?"},
     ColumnReading: {"name": "text", "kind": "text", "time_zone": "text?"},
     TableReading: {"nulls": "texts nulls", "separator": "text?", "encoding": "text?"},
     **MOMENTS_RECORDS,
@@ -96,6 +97,7 @@ RECORDS: dict[type, Mapping[str, str]] = {
     },
     ClassExperts: {"probabilities": "numbers s c", "pooled": "numbers c"},
     Curve: {"origin": "number", "coefficients": "numbers q"},
+    CellEffects: {"keys": "integers c", "effects": "numbers c"},
     Variances: {"ratio": "numbers q", "deviation": "number"},
     LevelKernel: {
         "constant": "number",

@@ -228,7 +228,8 @@ def _check_encoder(encoder: Any) -> None:
     positions += [covariate.position for covariate in covariates if covariate.position is not None]
     if not all(type(place) is int and 0 <= place < n_columns for place in positions):
         raise ValueError("a column that is not there")
-    if not all(type(output.group) is int and 0 <= output.group < len(tables) for output in outputs):
+    groups = [output.group for output in outputs if output.group is not None]
+    if not all(type(group) is int and 0 <= group < len(tables) for group in groups):
         raise ValueError("a group that is not there")
     names = getattr(encoder, "feature_names_in_", None)
     if encoder.n_features_in_ != n_columns or not (names is None or tuple(names) == layout.names):
@@ -321,7 +322,7 @@ def _repeated_names(step: Any) -> Iterator[str]:
         for position, levels in step.levels_.items():
             yield from itertools.repeat(names[position], len(levels))
     for output in vars(step).get("outputs_", ()):
-        yield from (names[position] for position in step.layout_.groups[output.group])
+        yield from (names[position] for position in output.positions(step.layout_))
         if output.covariate is not None and output.covariate.position is not None:
             yield names[output.covariate.position]
 
