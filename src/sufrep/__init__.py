@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sufrep._simulate import Simulation, simulate
     from sufrep.causal import AIPW, EffectEstimate
     from sufrep.encoders import (
+        CellsEncoder,
         ColdStartEstimator,
         ContrastEncoder,
         Drift,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         MNLEncoder,
         PermutationEncoder,
         RandomInterceptEncoder,
+        SharesEncoder,
         SparseLowRankEncoder,
         SufficiencyCheck,
         SufficientEncoder,
@@ -53,6 +55,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AIPW",
+    "CellsEncoder",
     "ColdStartEstimator",
     "Comparison",
     "ContrastEncoder",
@@ -72,6 +75,7 @@ __all__ = [
     "RandomInterceptEncoder",
     "Representation",
     "Simulation",
+    "SharesEncoder",
     "SparseLowRankEncoder",
     "SufficiencyCheck",
     "SufficientEncoder",

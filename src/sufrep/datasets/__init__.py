@@ -1,4 +1,4 @@
-"""Public data with one group column of many levels: those of the paper, and further benchmarks.
+"""Public data with a group column of many levels, or several: those of the paper, and further benchmarks.
 
 The paper's data are prepared as its authors prepared them. No data are shipped: each file is read from a
 folder of yours with polars or pandas or, where OpenML has the data, downloaded from there. `load_houses`
@@ -21,6 +21,7 @@ from sufrep.datasets._loaders import (
     load_orange_juice,
     load_pakistan,
 )
+from sufrep.datasets._text_tables import load_movielens, load_videogame_sales
 from sufrep.datasets._wages import WAGES_FOLDS, load_published_wages, load_wages
 
 __all__ = [
@@ -34,10 +35,12 @@ __all__ = [
     "load_insteval",
     "load_king_county",
     "load_midwest_survey",
+    "load_movielens",
     "load_nycflights",
     "load_open_payments",
     "load_orange_juice",
     "load_pakistan",
     "load_published_wages",
+    "load_videogame_sales",
     "load_wages",
 ]

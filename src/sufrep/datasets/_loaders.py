@@ -12,6 +12,7 @@ import numpy as np
 from sufrep.datasets._classes import load_midwest_survey, load_open_payments
 from sufrep.datasets._dataset import Dataset, assemble
 from sufrep.datasets._sources import FIGURE, DataFile, Folder, Source, open_raw_table
+from sufrep.datasets._text_tables import load_movielens, load_videogame_sales
 from sufrep.datasets._wages import load_wages
 from sufrep.errors import InvalidParameterError
 
@@ -362,6 +363,10 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "open_payments": load_open_payments,
     "midwest_survey": load_midwest_survey,
     "wages": load_wages,
+    "videogame_sales": load_videogame_sales,
+    "movielens": load_movielens,
+    "open_payments_text": partial(load_open_payments, groups="all"),
+    "midwest_survey_text": partial(load_midwest_survey, groups="all"),
 }
 
 
@@ -373,7 +378,8 @@ def load_dataset(name: str, data_dir: Folder = None) -> Dataset:
     name : str
         "pakistan", "ames", "ames_full" or "king_county" of the paper; "orange_juice", "county_murders",
         "insteval" or "nycflights" of the further benchmarks; "nycflights_delayed", "open_payments" or
-        "midwest_survey", whose targets are classes; "wages", which was published with its folds.
+        "midwest_survey", whose targets are classes; "wages", which was published with its folds;
+        "videogame_sales", "movielens", "open_payments_text" or "midwest_survey_text", with several groups.
     data_dir : path, optional
         Folder with its file; by default the value of the environment variable ``SUFREP_DATA``.
 

@@ -10,6 +10,7 @@ from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
 from sufrep.encoders._nesting import Links
 from sufrep.moments import MOMENTS_RECORDS
 from sufrep.representation import Representation
+from sufrep.solvers.correspondence import BinScores
 from sufrep.solvers.experts import ClassExperts, LinearExperts
 from sufrep.solvers.level_kernels import LevelKernel
 from sufrep.solvers.local_effects import LocalEffects
@@ -85,6 +86,7 @@ RECORDS: dict[type, Mapping[str, str]] = {
         "factor": "numbers k",
     },
     StatesRule: {"concentration": "number"},
+    BinScores: {"edges": "numbers e", "scores": "numbers b k"},
     NormalScores: {"linear": "truth"},
     LinearExperts: {
         "coefficients": "numbers s q",
