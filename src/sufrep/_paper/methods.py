@@ -122,6 +122,7 @@ def _test_loss(data: TrialData, settings: ModelSettings, train: Any, test: Any, 
         n_trees=settings.n_trees,
         seed=settings.seed,
         classes=data.has_classes,
+        n_groups=len(data.all_codes),
     )
     model.fit(train, data.y[~data.test])
     if data.has_classes:
@@ -132,7 +133,7 @@ def _test_loss(data: TrialData, settings: ModelSettings, train: Any, test: Any, 
 
 def _dense_cells(data: TrialData) -> int:
     n, p = data.X.shape
-    return int(n * (p + len(np.unique(data.codes))))
+    return int(n * (p + sum(len(np.unique(codes)) for codes in data.all_codes)))
 
 
 def without_zeros(X: Floats) -> Floats:
@@ -162,9 +163,16 @@ def _encode(
         rows = np.column_stack(columns)
         return rows[train], rows[test]
     if method in PEER_ENCODINGS:
-        codes, y = data.codes[train], data.y[train]
-        seen, new = peer_columns(method, codes, y, data.codes[test], settings.seed, data.target_type)
-        return np.hstack([data.X[train], seen]), np.hstack([data.X[test], new])
+        seen, new = zip(
+            *(
+                peer_columns(
+                    method, codes[train], data.y[train], codes[test], settings.seed, data.target_type
+                )
+                for codes in data.all_codes
+            ),
+            strict=True,
+        )
+        return np.hstack([data.X[train], *seen]), np.hstack([data.X[test], *new])
     name, own = VARIANTS.get(method, (method, _PAPER_PARAMETERS.get(method, {})))
     if sparse:
         own = {"sparse_output": True}
@@ -172,7 +180,7 @@ def _encode(
         own = {"target_type": data.target_type, "estimator": _judge(settings, classes=data.has_classes)}
     elif data.has_classes and "target_type" in METHODS[name][0]().get_params():
         own = {**own, "target_type": data.target_type}
-    encoder = make_encoder(name, group=data.X.shape[1], **own, **parameters)
+    encoder = make_encoder(name, group=data.group, **own, **parameters)
     table = data.table
     return encoder.fit_transform(table[train], data.y[train]), encoder.transform(table[test])
 

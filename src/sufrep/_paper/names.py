@@ -74,6 +74,10 @@ BENCHMARK_DATASETS = (
     "open_payments",
     "nycflights_delayed",
     "wages",
+    "midwest_survey_text",
+    "videogame_sales",
+    "open_payments_text",
+    "movielens",
 )
 BENCHMARK_METHODS = (
     "sufficient",

@@ -75,6 +75,8 @@ _PROTOCOLS = {
     "nycflights_delayed": Protocol("binary"),
     "open_payments": Protocol("binary"),
     "midwest_survey": Protocol("multiclass"),
+    "open_payments_text": Protocol("binary"),
+    "midwest_survey_text": Protocol("multiclass"),
     "wages": Protocol(own_folds=5, encoded_model="xgboost_tuned", is_published=True),
 }
 

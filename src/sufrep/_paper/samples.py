@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class TrialData:
     test : ndarray of bool, shape (n,)
     truth : Truth or None
     target_type : {"continuous", "binary", "multiclass"}
+    further : tuple of ndarray of int, each of shape (n,)
+        Levels of further groups.
     """
 
     X: Floats
@@ -54,6 +56,7 @@ class TrialData:
     test: Mask
     truth: Truth | None = None
     target_type: TargetType = "continuous"
+    further: tuple[Codes, ...] = ()
 
     @property
     def has_classes(self) -> bool:
@@ -61,17 +64,29 @@ class TrialData:
         return self.target_type != "continuous"
 
     @property
+    def all_codes(self) -> tuple[Codes, ...]:
+        """The levels of all groups."""
+        return (self.codes, *self.further)
+
+    @property
     def table(self) -> Floats:
-        """Covariates and, in the last column, codes of levels; (n, p + 1)."""
-        return np.column_stack([self.X, self.codes])
+        """Covariates and, in the last columns, codes of levels; (n, p + n_groups)."""
+        return np.column_stack([self.X, *self.all_codes])
+
+    @property
+    def group(self) -> Any:
+        """Position of the group in the table, or a list of positions."""
+        p = self.X.shape[1]
+        return [p + j for j in range(len(self.all_codes))] if self.further else p
 
     def inner(self, n_folds: int, seed: int) -> list[TrialData]:
         """Return the training rows alone, split into folds."""
         rows = ~self.test
         X, codes, y = self.X[rows], self.codes[rows], self.y[rows]
+        further = tuple(other[rows] for other in self.further)
         folds = level_folds(codes, n_folds, seed)
         return [
-            TrialData(X, codes, y, test=folds == fold, target_type=self.target_type)
+            TrialData(X, codes, y, test=folds == fold, target_type=self.target_type, further=further)
             for fold in range(n_folds)
         ]
 
@@ -97,7 +112,7 @@ def simulated_data(trial: SimulationTrial, settings: Settings) -> TrialData:
 
 def real_data(trial: EmpiricalTrial, settings: Settings) -> TrialData:
     """Return a data set with one of its folds, published or ours, as test rows."""
-    data, codes = _load(trial.dataset, settings.data_dir)
+    data, (codes, *further) = _load(trial.dataset, settings.data_dir)
     n_folds = settings.folds_of(trial.dataset)
     folds = level_folds(codes, n_folds, trial.seed) if data.folds is None else data.folds
     test = folds == trial.fold
@@ -106,12 +121,14 @@ def real_data(trial: EmpiricalTrial, settings: Settings) -> TrialData:
             f"at most the number of rows of the largest level of {trial.dataset}, {np.bincount(codes).max()}"
         )
         raise InvalidParameterError("n_folds", n_folds, wanted)
-    return TrialData(data.X, codes, data.y, test, target_type=protocol_of(trial.dataset).target_type)
+    target_type = protocol_of(trial.dataset).target_type
+    return TrialData(data.X, codes, data.y, test, target_type=target_type, further=tuple(further))
 
 
 @lru_cache(maxsize=4)
-def _load(name: str, data_dir: str | None) -> tuple[Dataset, Codes]:
-    """Return a data set, and the level of each row as a code."""
+def _load(name: str, data_dir: str | None) -> tuple[Dataset, list[Codes]]:
+    """Return a data set, and the level of each row in each group as a code."""
     # Cached, because a worker runs many trials on the same few files.
     data = load_dataset(name, data_dir)
-    return data, np.unique(data.labels.astype(str), return_inverse=True)[1]
+    labels = [data.labels, *(data.further_labels.T if data.further else ())]
+    return data, [np.unique(column.astype(str), return_inverse=True)[1] for column in labels]

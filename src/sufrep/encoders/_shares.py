@@ -116,7 +116,7 @@ class SharesEncoder(GroupEncoder):
     >>> X["shop"] = german.map({True: "Aldi", False: "Auchan"}).where(X.index % 10 > 0, "Ikea")
     >>> encoder = SharesEncoder(["city", "shop"]).fit(X)
     >>> encoder.table("city")["city_share1"].round(1).tolist()
-    [0.9, -1.1, -0.9, 1.1]
+    [0.8, -0.8, -1.1, 1.1]
     """
 
     n_components: int = 6
