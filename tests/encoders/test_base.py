@@ -103,7 +103,7 @@ NAMES = {
     "sparse_low_rank": ["zipcode_sparse1"],
     "mnl": ["zipcode_intercept", "zipcode_slope_sqft", "zipcode_slope_floors"],
     "latent_state": ["zipcode_state1", "zipcode_state2"],
-    "shares": ["zipcode_share1", "zipcode_share2", "zipcode_share3"],
+    "shares": ["zipcode_share1", "zipcode_share2"],
     "cells": ["zipcode_log_count", "zipcode_target_mean"],
     "sufficient": [],  # dropped: six rows are too few for four levels
 }

@@ -1,4 +1,4 @@
-"""Shares over other categories: what a level's vector is, what a training row gets, and what new levels get."""
+"""Shares over other categories: the vector of a level, what a training row gets, and what new levels get."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def scores_by_hand(encoder: SharesEncoder, X: pd.DataFrame, group: str) -> np.nd
 
 def test_a_level_is_the_shrunken_mean_of_the_scores_of_its_rows():
     X = table()
-    encoder = SharesEncoder(GROUPS).fit(X)
+    encoder = SharesEncoder(GROUPS, covariates=["size"]).fit(X)
     for group in GROUPS:
         scores = scores_by_hand(encoder, X, group)
         names = [f"score{j}" for j in range(scores.shape[1])]
@@ -227,6 +227,20 @@ class TestWhatDescribesALevel:
         assert encoder.get_feature_names_out().tolist() == [
             f"{group}_share{j}" for group in GROUPS for j in (1, 2)
         ]
+
+    def test_all_groups_share_the_number_of_columns(self):
+        encoder = SharesEncoder(GROUPS, max_columns=7, remainder="drop").fit(table())
+        assert len(encoder.get_feature_names_out()) == 6
+        least = SharesEncoder(GROUPS, max_columns=1, remainder="drop").fit(table())
+        assert least.get_feature_names_out().tolist() == [f"{group}_share1" for group in GROUPS]
+
+    def test_numbers_join_only_where_they_are_asked_for_or_nothing_else_is_there(self):
+        X = table()
+        assert len(SharesEncoder("shop").fit(X[["shop", "size"]]).scores_["shop"]) == 1
+        assert len(SharesEncoder(["shop", "brand"]).fit(X).scores_["shop"]) == 1
+        assert len(SharesEncoder(["shop", "brand"], covariates=["size"]).fit(X).scores_["shop"]) == 2
+        shared = SharesEncoder("shop", categorical_covariates="share").fit(X)
+        assert len(shared.scores_["shop"]) == X["brand"].nunique() + X["town"].nunique()
 
     def test_names_that_clash_are_refused(self):
         with pytest.raises(ClashingNamesError, match="shop_share1"):

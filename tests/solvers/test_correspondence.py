@@ -1,4 +1,4 @@
-"""Correspondence analysis: agreement with a dense decomposition written out, and what it must not depend on."""
+"""Correspondence analysis: agreement with a dense decomposition, and what it must not depend on."""
 
 from __future__ import annotations
 

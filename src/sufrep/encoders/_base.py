@@ -506,8 +506,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         errors : bool, default=False
             Add the standard error of every entry, in columns that end in ``_error``: the sampling error from
             the pooled covariance within levels or, for shrunken vectors, the posterior standard deviation.
-            They are null where there is none: for codings, permutations, ranks, local effects and cells, and where
-            no level has two rows.
+            They are null where there is none: for codings, permutations, ranks, local effects and cells, and
+            where no level has two rows.
         """
         name, representation = self._one_group(group)
         columns = self.layout_.groups[list(self.representations_).index(name)]

@@ -34,11 +34,11 @@ class CellsEncoder(GroupEncoder):
 
     It assumes nothing about hidden states, and serves where two groups together say what neither says alone,
     such as the price of a brand in a store. The combinations of two or three groups that are worth it become
-    further groups, *cells*. In folds, the effects of all groups are fitted to the target at the same time, and
-    then the effects of the cells of each combination to what is left; a combination is chosen if this
-    reduces the squared error on the rows held out significantly. Combinations whose cells hardly ever have two
-    rows, or are hardly more than the levels of one of the groups, are not tried. With a single group there
-    are no combinations, and its levels alone get columns.
+    further groups, *cells*. In folds, the effects of all groups are fitted to the target at the same time,
+    and then the effects of the cells of each combination to what is left; a combination is chosen if this
+    reduces the squared error on the rows held out significantly. Combinations whose cells hardly ever have
+    two rows, or are hardly more than the levels of one of the groups, are not tried. With a single group
+    there are no combinations, and its levels alone get columns.
 
     Every group and every chosen combination gets the logarithm of one plus the number of other rows of the
     level or cell, and the mean of the target in it, shrunk towards the overall mean by empirical Bayes (for
@@ -107,9 +107,9 @@ class CellsEncoder(GroupEncoder):
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Their names, if X has any.
     cells_ : dict of str to list
-        The combinations that were chosen, for ``pd.DataFrame``: ``groups``, the names of the groups, ``gain``,
-        the share of the squared error on held-out rows that the cells remove in addition to the groups, and
-        ``z``, the gain divided by its standard error.
+        The combinations that were chosen, for ``pd.DataFrame``: ``groups``, the names of the groups,
+        ``gain``, the share of the squared error on held-out rows that the cells remove in addition to the
+        groups, and ``z``, the gain divided by its standard error.
     target_type_ : str
         The kind of target that was found.
 

@@ -6,7 +6,7 @@ import warnings
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -58,8 +58,10 @@ class SharesEncoder(GroupEncoder):
     In ``fit_transform``, a row gets the mean of its level without the row itself: in small levels the row
     would otherwise be most of the mean, which it is not for new rows. What a new row gets is the mean of all.
 
-    Every group is described by the other groups (those that share no column with it), and by the numeric
-    covariates, which are cut into eight bins; null is a bin of its own.
+    Every group is described by the other groups, except those that share a column with it, and by covariates
+    that are indicators of a text column. Numbers are described better by their means, and crowd other
+    categories out of the few scores; they join, cut into eight bins and one for null, only if ``covariates``
+    names them, or if nothing else describes any group.
 
     Parameters
     ----------
@@ -84,7 +86,11 @@ class SharesEncoder(GroupEncoder):
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
     n_components : int, default=6
-        Largest number of scores of a group; there are fewer if the other categories have a smaller rank.
+        Largest number of scores of a group. There are at most half as many as levels, and fewer if the other
+        categories have a smaller rank.
+    max_columns : int, default=60
+        Largest number of columns of all groups, which have the same share of it, and at least one column
+        each.
     sample_rows : int, default=None
         If X is a lazy frame: about how many of its rows to learn from. Large levels give as many rows each,
         and small ones all of theirs.
@@ -101,7 +107,8 @@ class SharesEncoder(GroupEncoder):
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Their names, if X has any.
     scores_ : dict of str to list of Representation or BinScores
-        For each group, the scores of the levels of every other group, and those of the bins of every covariate.
+        For each group, the scores of the levels of every other group, and those of the bins of every
+        covariate that joins.
     encoders_ : dict of str to MeansEncoder
         For each group that has any score, the encoder that averages the scores of the rows of its levels.
 
@@ -120,6 +127,7 @@ class SharesEncoder(GroupEncoder):
     """
 
     n_components: int = 6
+    max_columns: int = 60
     sample_rows: int | None = None
     sample_by: Column | None = None
 
@@ -127,6 +135,7 @@ class SharesEncoder(GroupEncoder):
         **GroupEncoder._parameter_constraints,
         **SAMPLE_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "max_columns": [Interval(Integral, 1, None, closed="left")],
     }
 
     @property
@@ -201,21 +210,29 @@ class SharesEncoder(GroupEncoder):
             lookups.append(replace(lookup, names=table.columns))
         return lookups
 
+    def _binned(self, layout: Layout, covariates: Sequence[Covariate]) -> list[int]:
+        """Positions of the covariates that join, among all covariates."""
+        alone = not any(others_of(layout, number) for number in range(len(layout.groups)))
+        numbers = self.covariates is not None or (alone and not any(one.is_indicator for one in covariates))
+        return [j for j, one in enumerate(covariates) if numbers or one.is_indicator]
+
     def _score(self, inputs: Inputs, number: int) -> list[Representation | BinScores]:
         """The scores of the other categories of a group, which are learnt from these rows."""
         layout, weights = inputs.layout, inputs.weights
         factors = [inputs.factors[other] for other in others_of(layout, number)]
-        edges = [bin_edges(column, weights) for column in inputs.columns]
-        binned = [bin_codes(column, own) for column, own in zip(inputs.columns, edges, strict=True)]
+        columns = [inputs.columns[j] for j in self._binned(layout, inputs.covariates)]
+        edges = [bin_edges(column, weights) for column in columns]
+        binned = [bin_codes(column, own) for column, own in zip(columns, edges, strict=True)]
         categories = [*map(_category, factors), *binned]
         if not categories:
             return []
         own = _category(inputs.factors[number])
-        found = score_categories(own, categories, weights, n_components=self.n_components).scores
-        columns = [f"share{j + 1}" for j in range(found[0].shape[1])]
+        most = min(self.n_components, self.max_columns // len(layout.groups), own.n_levels // 2)
+        found = score_categories(own, categories, weights, n_components=max(most, 1)).scores
+        names = [f"share{j + 1}" for j in range(found[0].shape[1])]
         tables = [
             Representation.from_values(
-                factor.levels, scores, columns, weight=_weights(factor, weights), prior=np.zeros(len(columns))
+                factor.levels, scores, names, weight=_weights(factor, weights), prior=np.zeros(len(names))
             )
             for factor, scores in zip(factors, found, strict=False)
         ]
@@ -247,7 +264,8 @@ class SharesEncoder(GroupEncoder):
     ) -> Floats:
         """The scores of each row, given those of the levels of its other categories; (n, n_scores)."""
         factors = [inputs.factors[other] for other in others_of(inputs.layout, number)]
-        columns = known_columns(self, inputs)[1]
+        covariates, known = known_columns(self, inputs)
+        columns = [known[j] for j in self._binned(inputs.layout, covariates)]
         found = []
         for table, values in zip(tables, [*factors, *columns], strict=True):
             if isinstance(table, BinScores):

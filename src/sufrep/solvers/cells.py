@@ -1,7 +1,7 @@
 """Means of the target in cells, the combinations of levels of several columns, and which cells are worth it.
 
-A response r in the cells of a factor is r = center + u_cell + noise with u ~ N(0, τ²) and noise ~ N(0, σ²). The
-mean of a cell with n rows is shrunk by n/(n + λ) with λ = σ²/τ², which maximises the marginal likelihood
+A response r in the cells of a factor is r = center + u_cell + noise with u ~ N(0, τ²) and noise ~ N(0, σ²).
+The mean of a cell with n rows is shrunk by n/(n + λ) with λ = σ²/τ², which maximises the marginal likelihood
 (empirical Bayes).
 """
 
@@ -229,10 +229,10 @@ def choose_cells(
 ) -> list[ChosenCells]:
     """Choose the pairs and triples of columns whose cells predict what the columns alone do not.
 
-    In each fold the effects of the columns are fitted to the other rows, and the effects of the cells of every
-    combination to what is left there. A combination is chosen if these reduce the squared error on the rows of
-    the fold significantly, the level being shared by all combinations of its order. Triples are tried where at
-    least two of their pairs were chosen.
+    In each fold the effects of the columns are fitted to the other rows, and the effects of the cells of
+    every combination to what is left there. A combination is chosen if these reduce the squared error on the
+    rows of the fold significantly, the level being shared by all combinations of its order. Triples are
+    tried where at least two of their pairs were chosen.
 
     Returns
     -------
@@ -276,9 +276,7 @@ class _Usable:
     n_cells: int
 
 
-def _usable(
-    factors: Factors, weights: Floats, candidates: Iterator[tuple[int, ...]]
-) -> list[_Usable]:
+def _usable(factors: Factors, weights: Floats, candidates: Iterator[tuple[int, ...]]) -> list[_Usable]:
     """The candidates that may say something."""
     counted = weights > 0
     sizes = [len(np.unique(codes[counted & (codes >= 0)])) for codes in factors.codes]

@@ -1,10 +1,10 @@
 """Correspondence analysis of a group against other categories: shares over many levels, in few numbers.
 
-The mean of a category within a level of the group is the level's shares over the category, as many numbers as
-the category has levels. Under the assumption of the lemmas P(H | G = g) = Σ_l P(H | L = l)·P(L = l | G = g), so
-the matrix of shares has as small a rank as there are hidden states, and a few of its singular vectors keep what
-the shares say. `score_categories` gives every level of the other categories so many scores; the mean of the
-scores of a level's rows is the level's description.
+The mean of a category within a level of the group is the level's shares over the category, as many numbers
+as the category has levels. Under the assumption of the lemmas P(H | G = g) = Σ_l P(H | L = l)·P(L = l | G =
+g), so the rank of the matrix of shares is at most the number of hidden states, and a few of its singular
+vectors keep what the shares say. `score_categories` gives every level of the other categories so many
+scores; the mean of the scores of a level's rows is the level's description.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class CategoryScores:
     Attributes
     ----------
     scores : list of ndarray, each of shape (n_levels of the category, k)
-        The scores of a row are the sum of those of its levels. They have mean 0 in each category, and over the
-        rows a standard deviation of 1; 0 for a level without rows.
+        The scores of a row are the sum of those of its levels. They have mean 0 in each category, and over
+        the rows a standard deviation of 1; 0 for a level without rows.
     singular_values : ndarray, shape (k,)
         In decreasing order.
     """
@@ -106,7 +106,8 @@ def score_categories(
     scale = np.sqrt(columns + _mean_of_positive(columns))
     scores = vectors / np.where(scale > 0, scale, 1.0)[:, None]
     ends = np.cumsum([other.n_levels for other in others])[:-1]
-    parts = [_centered(part, own) for part, own in zip(*(np.split(x, ends) for x in (scores, columns)))]
+    split = zip(np.split(scores, ends), np.split(columns, ends), strict=True)
+    parts = [_centered(part, own) for part, own in split]
     spread = _spread(group, others, parts, weights)
     # A score without any spread is constant within every category, so its singular value is rounding.
     kept = spread > _ZERO * np.abs(scores).max(axis=0, initial=0.0)
@@ -141,9 +142,7 @@ def bin_codes(values: Array, edges: Floats) -> Category:
     return Category(np.where(np.isnan(numbers), len(edges) + 1, codes), len(edges) + 2)
 
 
-def _co_occurrences(
-    group: Category, others: Sequence[Category], weights: Floats | None
-) -> sparse.csr_array:
+def _co_occurrences(group: Category, others: Sequence[Category], weights: Floats | None) -> sparse.csr_array:
     """Weight of the rows of each pair of levels, the other categories next to each other."""
     blocks = []
     for other in others:
