@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
+    bench_cells,
     bench_compare,
     bench_drift,
     bench_effects,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "latent_state": bench_latent_state,
     "local_effect": bench_local_effect,
     "effects": bench_effects,
+    "cells": bench_cells,
     "new_levels": bench_new_levels,
     "drift": bench_drift,
     "serving": bench_serving,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sufrep._simulate import Simulation, simulate
     from sufrep.causal import AIPW, EffectEstimate
     from sufrep.encoders import (
+        CellsEncoder,
         ColdStartEstimator,
         ContrastEncoder,
         CrossedEffectsEncoder,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         MNLEncoder,
         PermutationEncoder,
         RandomInterceptEncoder,
+        SharesEncoder,
         SparseLowRankEncoder,
         SufficiencyCheck,
         SufficientEncoder,
@@ -54,6 +56,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AIPW",
+    "CellsEncoder",
     "ColdStartEstimator",
     "Comparison",
     "ContrastEncoder",
@@ -73,6 +76,7 @@ __all__ = [
     "PermutationEncoder",
     "RandomInterceptEncoder",
     "Representation",
+    "SharesEncoder",
     "Simulation",
     "SparseLowRankEncoder",
     "SufficiencyCheck",

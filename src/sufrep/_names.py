@@ -36,6 +36,8 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sparse_low_rank": ("_low_rank", "SparseLowRankEncoder", {}),
     "mnl": ("_mnl", "MNLEncoder", {}),
     "latent_state": ("_latent_state", "LatentStateEncoder", {}),
+    "shares": ("_shares", "SharesEncoder", {}),
+    "cells": ("_cells", "CellsEncoder", {}),
     "sufficient": ("_sufficient", "SufficientEncoder", {}),
 }
 # Those that cannot be fitted without a target; others may use one if a parameter says so.
@@ -46,12 +48,13 @@ TARGET_METHODS = (
     "mixed_model",
     "local_effect",
     "target_mean",
+    "cells",
     "sufficient",
 )
 
 # Those that describe levels by covariates and need no target: by default all numeric columns are covariates,
 # also a target that nobody named.
-DESCRIBING_METHODS = ("means", "low_rank", "sparse_low_rank", "mnl", "latent_state")
+DESCRIBING_METHODS = ("means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "shares")
 
 # What a comparison has next to them: leaving the column out, and scikit-learn's encoder.
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
@@ -78,6 +81,8 @@ METHOD_TEXTS = {
     "sparse_low_rank": "Like low_rank, with directions that combine few covariates each.",
     "mnl": "The coefficients of a multinomial logit that predicts it from the covariates.",
     "latent_state": "The probabilities of its hidden states, estimated from the covariates.",
+    "shares": "Its shares over the other groups and over bins of the covariates, in a few numbers.",
+    "cells": "Its size and mean target, and those of combinations with other groups, cross-fitted.",
     "sufficient": "A description, a prediction, both or neither: whichever predicts best on rows held out.",
     "target_encoder": "Its mean target, shrunk, cross-fitted: scikit-learn's TargetEncoder.",
     "drop": "Nothing: the column is left out.",
@@ -112,6 +117,10 @@ DATASET_NAMES = (
     "midwest_survey",
     "wages",
     "insteval_sigrist",
+    "videogame_sales",
+    "movielens",
+    "open_payments_text",
+    "midwest_survey_text",
 )
 
 # Everyday names of some scorers of scikit-learn; others, such as accuracy, have theirs already.

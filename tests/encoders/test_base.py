@@ -47,11 +47,13 @@ some_methods = pytest.mark.parametrize("method", ["one_hot", "fisher", "means"])
 # One method of every class; the others differ in parameters only.
 CLASSES = [
     *("one_hot", "multi_permutation", "fisher", "random_intercept", "crossed_effects", "mixed_model"),
-    *("local_effect", "means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "sufficient"),
+    *("local_effect", "means", "low_rank", "sparse_low_rank", "mnl", "latent_state"),
+    *("shares", "cells", "sufficient"),
 ]
 # Hidden states, regressions, a choice and the exact logit need the rows; its closed form does not.
 NEEDS_ROWS = (
     *("mnl", "latent_state", "random_intercept", "crossed_effects", "mixed_model", "local_effect"),
+    *("shares", "cells"),
     "sufficient",
 )
 CHUNKED = {**{method: {} for method in CLASSES if method not in NEEDS_ROWS}, "mnl": {"solver": "lda"}}
@@ -104,6 +106,8 @@ NAMES = {
     "sparse_low_rank": ["zipcode_sparse1"],
     "mnl": ["zipcode_intercept", "zipcode_slope_sqft", "zipcode_slope_floors"],
     "latent_state": ["zipcode_state1", "zipcode_state2"],
+    "shares": ["zipcode_share1", "zipcode_share2"],
+    "cells": ["zipcode_log_count", "zipcode_target_mean"],
     "sufficient": [],  # dropped: six rows are too few for four levels
 }
 

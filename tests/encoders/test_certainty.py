@@ -29,7 +29,7 @@ from sufrep.encoders._certainty import Certainty, find_certainty, relative_error
 
 WITHOUT_ERRORS = {
     *("one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"),
-    *("permutation", "multi_permutation", "fisher", "local_effect"),
+    *("permutation", "multi_permutation", "fisher", "local_effect", "cells"),
 }
 FAST = {
     "means": {},

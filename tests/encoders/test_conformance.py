@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sufrep import (
+    CellsEncoder,
     ColdStartEstimator,
     ContrastEncoder,
     CrossedEffectsEncoder,
@@ -58,6 +59,8 @@ VARIANTS = [
     LowRankEncoder(0, use_target=True, target_type="continuous"),
     MixedModelEncoder(0, target_type="continuous"),
     LocalEffectEncoder(0, target_type="continuous"),
+    CellsEncoder(0, target_type="continuous"),
+    CellsEncoder([0, 1], target_type="continuous"),
     LatentStateRegressor(n_states=2, n_starts=1, tol=1e-4),
     LatentStateRegressor(0, n_states=2, n_starts=1, tol=1e-4),
     ColdStartEstimator(MeansEncoder(0), DecisionTreeRegressor(random_state=0)),
@@ -80,7 +83,10 @@ def ignore_training(encoder, lookups, inputs, *, training):  # noqa: ARG001
 
 
 def leaves_rows_out(estimator):
-    models = (RandomInterceptEncoder, CrossedEffectsEncoder, MixedModelEncoder, LocalEffectEncoder)
+    models = (
+        *(RandomInterceptEncoder, CrossedEffectsEncoder, MixedModelEncoder, LocalEffectEncoder),
+        CellsEncoder,
+    )
     always = isinstance(estimator, models) and estimator.group is not None
     return always or getattr(estimator, "leave_one_out", False) or getattr(estimator, "use_target", False)
 

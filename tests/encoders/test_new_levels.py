@@ -159,7 +159,7 @@ def test_levels_without_a_rule_and_nulls_get_the_prior(method):
     np.testing.assert_array_equal(found[2:], as_prior[2:])
     same = np.array_equal(found[:2], as_prior[:2])
     codings = {"one_hot", "deviation", "difference", "helmert", "repeated_effect", "simple_effect"}
-    others = {"permutation", "multi_permutation", "fisher", "local_effect", "target_mean"}
+    others = {"permutation", "multi_permutation", "fisher", "local_effect", "target_mean", "cells"}
     assert same == (method in codings | others)
 
 

@@ -122,6 +122,7 @@ def _test_loss(data: TrialData, settings: ModelSettings, train: Any, test: Any, 
         n_trees=settings.n_trees,
         seed=settings.seed,
         classes=data.has_classes,
+        n_groups=len(data.all_codes),
     )
     model.fit(train, data.y[~data.test])
     if data.has_classes:
@@ -132,7 +133,7 @@ def _test_loss(data: TrialData, settings: ModelSettings, train: Any, test: Any, 
 
 def _dense_cells(data: TrialData) -> int:
     n, p = data.X.shape
-    return int(n * (p + sum(len(np.unique(codes)) for codes in (data.codes, *data.other_codes))))
+    return int(n * (p + sum(len(np.unique(codes)) for codes in data.all_codes)))
 
 
 def without_zeros(X: Floats) -> Floats:
@@ -167,7 +168,7 @@ def _encode(
             (data.X[train], data.X[test]),
             *(
                 peer_columns(method, codes[train], y, codes[test], settings.seed, kind)
-                for codes in (data.codes, *data.other_codes)
+                for codes in data.all_codes
             ),
         ]
         return np.hstack([seen for seen, _ in parts]), np.hstack([new for _, new in parts])

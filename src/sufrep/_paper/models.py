@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sufrep._models import PAPER_XGBOOST, boosted_trees, regression_forest
-from sufrep._paper.names import CLASS_MODELS, PAPER_MODELS
+from sufrep._paper.names import CLASS_MODELS, NATIVE_MODELS, PAPER_MODELS
 from sufrep.encoders import LatentStateRegressor
 from sufrep.errors import check_name, import_package
 
@@ -42,14 +42,17 @@ ROUNDS, LEARNING_RATE, DEPTH = (
 )
 
 
-def make_model(name: str, *, n_columns: int, n_trees: int, seed: int, classes: bool = False) -> Any:
-    """Return an unfitted model for `n_columns` columns, and a group column if the model reads one.
+def make_model(
+    name: str, *, n_columns: int, n_trees: int, seed: int, classes: bool = False, n_groups: int = 1
+) -> Any:
+    """Return an unfitted model for `n_columns` columns, and group columns after them if the model reads some.
 
     For classes it has ``predict_proba`` and, fitted, ``classes_``.
     """
     check_name("model", name, CLASS_MODELS if classes else PAPER_MODELS)
-    builders = CLASSIFIER_BUILDERS if classes else MODEL_BUILDERS
-    return builders[name](n_columns, n_trees, seed)
+    build = (CLASSIFIER_BUILDERS if classes else MODEL_BUILDERS)[name]
+    reading = {"n_groups": n_groups} if name in NATIVE_MODELS else {}
+    return build(n_columns, n_trees, seed, **reading)
 
 
 # Models that need an encoding
@@ -126,25 +129,30 @@ class TunedXGBoost:
         return boosted_trees("xgboost_tuned", settings, seed=self._seed)
 
 
-# Models that read the group column, the last one, without an encoding
+# Models that read the group columns, the last ones, without an encoding
 
 
-def xgboost_native(n_columns: int, _n_trees: int, seed: int, *, classes: bool = False) -> Any:
+def xgboost_native(
+    n_columns: int, _n_trees: int, seed: int, *, classes: bool = False, n_groups: int = 1
+) -> Any:
     """The same boosted trees, which sort the levels by their gradients and split them into two sets."""
-    reading = {"enable_categorical": True, "feature_types": ["q"] * n_columns + ["c"]}
+    reading = {"enable_categorical": True, "feature_types": ["q"] * n_columns + ["c"] * n_groups}
     return boosted_trees("xgboost_native", {**PAPER_XGBOOST, **reading}, classes=classes, seed=seed)
 
 
-def lemma_one(n_columns: int, _n_trees: int, _seed: int) -> Any:
+def lemma_one(n_columns: int, _n_trees: int, _seed: int, *, n_groups: int = 1) -> Any:
     """The formula of lemma 1 as a predictor, with its defaults; nothing in it depends on the seed."""
-    return LatentStateRegressor(group=n_columns)
+    groups: Any = [n_columns + j for j in range(n_groups)]
+    return LatentStateRegressor(group=groups if n_groups > 1 else n_columns)
 
 
 class LightGBM:
     """LightGBM, which sorts the levels by their gradients and splits them into two sets."""
 
-    def __init__(self, n_columns: int, _n_trees: int, seed: int, *, classes: bool = False) -> None:
-        self._group = n_columns
+    def __init__(
+        self, n_columns: int, _n_trees: int, seed: int, *, classes: bool = False, n_groups: int = 1
+    ) -> None:
+        self._groups = [n_columns + j for j in range(n_groups)]
         package = _import_peer("lightgbm", "The model 'lightgbm_native'")
         self._model = (package.LGBMClassifier if classes else package.LGBMRegressor)(
             n_estimators=ROUNDS,
@@ -159,8 +167,8 @@ class LightGBM:
         )
 
     def fit(self, table: Floats, y: Floats) -> LightGBM:
-        """Fit to covariates and, in the last column, codes of levels."""
-        self._model.fit(table, y, categorical_feature=[self._group])
+        """Fit to covariates and, in the last columns, codes of levels."""
+        self._model.fit(table, y, categorical_feature=self._groups)
         return self
 
     def predict(self, table: Floats) -> Floats:
@@ -180,14 +188,16 @@ class LightGBM:
 class CatBoost:
     """CatBoost, which replaces levels by means of the target over preceding rows, in random orders."""
 
-    def __init__(self, n_columns: int, _n_trees: int, seed: int, *, classes: bool = False) -> None:
-        self._group = n_columns
+    def __init__(
+        self, n_columns: int, _n_trees: int, seed: int, *, classes: bool = False, n_groups: int = 1
+    ) -> None:
+        self._groups = [n_columns + j for j in range(n_groups)]
         package = _import_peer("catboost", "The model 'catboost_native'")
         self._model = (package.CatBoostClassifier if classes else package.CatBoostRegressor)(
             iterations=ROUNDS,
             learning_rate=LEARNING_RATE,
             depth=DEPTH,
-            cat_features=[n_columns],
+            cat_features=self._groups,
             thread_count=1,
             random_seed=seed,
             silent=True,
@@ -195,7 +205,7 @@ class CatBoost:
         )
 
     def fit(self, table: Floats, y: Floats) -> CatBoost:
-        """Fit to covariates and, in the last column, codes of levels."""
+        """Fit to covariates and, in the last columns, codes of levels."""
         self._model.fit(self._frame(table), y)
         return self
 
@@ -215,7 +225,7 @@ class CatBoost:
     def _frame(self, table: Floats) -> Any:
         """Return a frame with integer levels, because CatBoost refuses floats."""
         pandas = _import_peer("pandas", "The model 'catboost_native'")
-        return pandas.DataFrame(table).astype({self._group: int})
+        return pandas.DataFrame(table).astype(dict.fromkeys(self._groups, int))
 
 
 class GPBoost:
@@ -226,9 +236,12 @@ class GPBoost:
 
     classes_ = np.array([0.0, 1.0])
 
-    def __init__(self, n_columns: int, _n_trees: int, seed: int, *, classes: bool = False) -> None:
+    def __init__(
+        self, n_columns: int, _n_trees: int, seed: int, *, classes: bool = False, n_groups: int = 1
+    ) -> None:
         self._gpboost = _import_peer("gpboost", "The model 'gpboost'")
-        self._group, self._seed = n_columns, seed
+        self._groups = n_columns if n_groups == 1 else slice(n_columns, None)
+        self._n_columns, self._seed = n_columns, seed
         self._likelihood = "bernoulli_logit" if classes else "gaussian"
 
     def fit(self, table: Floats, y: Floats) -> GPBoost:
@@ -268,11 +281,12 @@ class GPBoost:
         return np.column_stack([1 - ones, ones])
 
     def _parts(self, table: Floats) -> tuple[Floats, Codes]:
-        return table[:, : self._group], table[:, self._group].astype(int)
+        return table[:, : self._n_columns], table[:, self._groups].astype(int)
 
 
-# The models of PAPER_MODELS; each takes the number of columns, the number of trees and the seed.
-MODEL_BUILDERS: dict[str, Callable[[int, int, int], Any]] = {
+# The models of PAPER_MODELS; each takes the number of columns, the number of trees and the seed, and those
+# that read groups the number of these.
+MODEL_BUILDERS: dict[str, Callable[..., Any]] = {
     "forest": honest_forest,
     "sklearn_forest": breiman_forest,
     "xgboost": xgboost,
@@ -284,7 +298,7 @@ MODEL_BUILDERS: dict[str, Callable[[int, int, int], Any]] = {
     "gpboost": GPBoost,
 }
 # Those of CLASS_MODELS, for classes.
-CLASSIFIER_BUILDERS: dict[str, Callable[[int, int, int], Any]] = {
+CLASSIFIER_BUILDERS: dict[str, Callable[..., Any]] = {
     "xgboost": partial(xgboost, classes=True),
     "xgboost_native": partial(xgboost_native, classes=True),
     "lightgbm_native": partial(LightGBM, classes=True),

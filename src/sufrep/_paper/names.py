@@ -75,6 +75,10 @@ BENCHMARK_DATASETS = (
     "nycflights_delayed",
     "wages",
     "insteval_sigrist",
+    "midwest_survey_text",
+    "videogame_sales",
+    "open_payments_text",
+    "movielens",
 )
 BENCHMARK_METHODS = (
     "sufficient",

@@ -86,6 +86,8 @@ _PROTOCOLS = {
     "nycflights_delayed": Protocol("binary"),
     "open_payments": Protocol("binary"),
     "midwest_survey": Protocol("multiclass"),
+    "open_payments_text": Protocol("binary"),
+    "midwest_survey_text": Protocol("multiclass"),
     "wages": Protocol(own_folds=5, encoded_model="xgboost_tuned", is_published=True),
     "insteval_sigrist": Protocol(
         own_folds=5, encoded_model="xgboost_tuned", is_published=True, has_several_groups=True

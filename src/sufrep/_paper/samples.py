@@ -65,15 +65,20 @@ class TrialData:
         return self.target_type != "continuous"
 
     @property
+    def all_codes(self) -> tuple[Codes, ...]:
+        """The levels of all groups."""
+        return (self.codes, *self.other_codes)
+
+    @property
     def table(self) -> Floats:
         """Covariates and, in the last columns, codes of levels; (n, p + n_groups)."""
-        return np.column_stack([self.X, self.codes, *self.other_codes])
+        return np.column_stack([self.X, *self.all_codes])
 
     @property
     def group(self) -> int | list[int | str | tuple[int | str, ...]]:
         """The position of the group in the table, or a list of those of several."""
         p = self.X.shape[1]
-        return list(range(p, p + 1 + len(self.other_codes))) if self.other_codes else p
+        return list(range(p, p + len(self.all_codes))) if self.other_codes else p
 
     def inner(self, n_folds: int, seed: int) -> list[TrialData]:
         """Return the training rows alone, split into folds."""

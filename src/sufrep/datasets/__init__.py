@@ -1,4 +1,4 @@
-"""Public data with one group column of many levels: those of the paper, and further benchmarks.
+"""Public data with a group column of many levels, or several: those of the paper, and further benchmarks.
 
 The paper's data are prepared as its authors prepared them. No data are shipped: each file is read from a
 folder of yours with polars or pandas or, where OpenML has the data, downloaded from there. `load_houses`
@@ -28,6 +28,7 @@ from sufrep.datasets._sigrist import (
     load_published_wages,
     load_wages,
 )
+from sufrep.datasets._text_tables import load_movielens, load_videogame_sales
 
 __all__ = [
     "DATASETS",
@@ -41,11 +42,13 @@ __all__ = [
     "load_insteval_sigrist",
     "load_king_county",
     "load_midwest_survey",
+    "load_movielens",
     "load_nycflights",
     "load_open_payments",
     "load_orange_juice",
     "load_pakistan",
     "load_published_insteval",
     "load_published_wages",
+    "load_videogame_sales",
     "load_wages",
 ]

@@ -1,14 +1,21 @@
-"""Loaders of tables that consist of text, whose targets are classes."""
+"""Loaders of tables that consist of text, whose targets are classes.
+
+Each takes its column of most levels as the group and the others as codes, or all of them as groups.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from sufrep.datasets._dataset import assemble
 from sufrep.datasets._sources import DataFile, Folder, open_raw_table
+from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from sufrep.datasets._dataset import Dataset
+    from sufrep.datasets._sources import RawTable
+
+Groups: TypeAlias = Literal["one", "all"]
 
 _COMPANY = "Applicable_Manufacturer_or_Applicable_GPO_Making_Payment_Name"
 _PAYMENT_COVARIATES = (
@@ -30,7 +37,7 @@ _MIDWEST_SURVEY = DataFile(
 )
 
 
-def load_open_payments(data_dir: Folder = None) -> Dataset:
+def load_open_payments(data_dir: Folder = None, *, groups: Groups = "one") -> Dataset:
     """Payments of companies to physicians: 71,657 rows, 1,466 companies, 4 covariates; two classes.
 
     The covariates are text: whether the payment is disputed, the device, the drug and the specialty of the
@@ -44,6 +51,8 @@ def load_open_payments(data_dir: Folder = None) -> Dataset:
         variable ``SUFREP_DATA``. The file is ``open_payments`` of skrub's example data, with one row for each
         distinct tuple: the original has a row for each tuple and status, so a repeated tuple reveals the
         other status.
+    groups : {"one", "all"}, default "one"
+        With "all", the four covariates are further groups instead.
 
     Returns
     -------
@@ -53,12 +62,11 @@ def load_open_payments(data_dir: Folder = None) -> Dataset:
     """
     table = open_raw_table(_OPEN_PAYMENTS, data_dir)
     table.require((_COMPANY, "status", *_PAYMENT_COVARIATES))
-    covariates = {name: table.codes(name, missing=0.0) for name in table.names if name in _PAYMENT_COVARIATES}
-    classes, y = table.classes("status")
-    return assemble("open_payments", table, _COMPANY, "status", covariates, y, classes=classes)
+    others = [name for name in table.names if name in _PAYMENT_COVARIATES]
+    return _assemble("open_payments", table, _COMPANY, "status", others, groups)
 
 
-def load_midwest_survey(data_dir: Folder = None) -> Dataset:
+def load_midwest_survey(data_dir: Folder = None, *, groups: Groups = "one") -> Dataset:
     """A survey on the Midwest: 2,494 rows, 934 names that people give their region, 25 covariates; 9 classes.
 
     The other answers become codes 1, 2, … in sorted order of their levels (by code point), and missing values
@@ -70,6 +78,8 @@ def load_midwest_survey(data_dir: Folder = None) -> Dataset:
     data_dir : path, optional
         Folder with ``text_tables/midwest_survey.csv.gz``; by default the value of the environment variable
         ``SUFREP_DATA``. The file is ``midwest_survey`` of skrub's example data.
+    groups : {"one", "all"}, default "one"
+        With "all", the other answers are further groups instead.
 
     Returns
     -------
@@ -79,6 +89,19 @@ def load_midwest_survey(data_dir: Folder = None) -> Dataset:
     table = open_raw_table(_MIDWEST_SURVEY, data_dir)
     others = (_OWN_NAME, "Census_Region", *_SURVEY_DROPPED)
     table.require(others)
-    covariates = {name: table.codes(name, missing=0.0) for name in table.names if name not in others}
-    classes, y = table.classes("Census_Region")
-    return assemble("midwest_survey", table, _OWN_NAME, "Census_Region", covariates, y, classes=classes)
+    answers = [name for name in table.names if name not in others]
+    return _assemble("midwest_survey", table, _OWN_NAME, "Census_Region", answers, groups)
+
+
+def _assemble(
+    name: str, table: RawTable, group: str, target: str, others: list[str], groups: Groups
+) -> Dataset:
+    """The data set with the other columns as codes, or as further groups."""
+    if groups not in get_args(Groups):
+        raise InvalidParameterError("groups", groups, "'one' or 'all'")
+    classes, y = table.classes(target)
+    if groups == "all":
+        name = f"{name}_text"
+        return assemble(name, table, group, target, {}, y, classes=classes, other_groups=tuple(others))
+    covariates = {column: table.codes(column, missing=0.0) for column in others}
+    return assemble(name, table, group, target, covariates, y, classes=classes)

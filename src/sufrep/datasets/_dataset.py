@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Covariates, one group column with many levels, and a target.
+    """Covariates, one group column with many levels or several, and a target.
 
     Every row has a level and a target. Missing covariates are NaN; most data sets have none.
 
@@ -33,7 +33,7 @@ class Dataset:
     X : ndarray, shape (n, p)
         Covariates; NaN for missing values.
     labels : ndarray of str, shape (n,)
-        The level of each row.
+        The level of each row. With further groups, missing values are the level "".
     y : ndarray, shape (n,)
         Target; of classes, their positions in `classes`.
     classes : tuple of str
@@ -68,15 +68,21 @@ class Dataset:
 
     def __repr__(self) -> str:
         n, p = self.X.shape
+        more = f"{len(self.other_labels)} further groups, " if self.other_labels else ""
         return (
             f"Dataset({self.name!r}, n={n}, p={p}, group={self.group!r} ({self.n_levels} levels), "
-            f"target={self.target!r})"
+            f"{more}target={self.target!r})"
         )
 
     @property
     def n_levels(self) -> int:
         """Number of levels of the group column."""
         return len(np.unique(self.labels))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of all group columns."""
+        return (self.group, *self.other_labels)
 
     def columns(self) -> dict[str, Array]:
         """The covariates and then the group columns, from which any library makes a frame."""
@@ -100,6 +106,8 @@ def assemble(
     X = np.empty((len(y), len(covariates)), order="F")
     for j, column in enumerate(covariates.values()):
         X[:, j] = column
-    others = {other: table.labels(other) for other in other_groups}
-    labels = table.labels(group)
+    # With further groups, a missing value is a level of its own, "".
+    missing = "" if other_groups else None
+    labels = table.labels(group, missing=missing)
+    others = {other: table.labels(other, missing=missing) for other in other_groups}
     return Dataset(name, group, target, tuple(covariates), X, labels, y, classes, folds, others)

@@ -13,6 +13,7 @@ from sufrep.datasets._classes import load_midwest_survey, load_open_payments
 from sufrep.datasets._dataset import Dataset, assemble
 from sufrep.datasets._sigrist import load_insteval_sigrist, load_wages
 from sufrep.datasets._sources import FIGURE, DataFile, Folder, Source, open_raw_table
+from sufrep.datasets._text_tables import load_movielens, load_videogame_sales
 from sufrep.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -363,6 +364,10 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "midwest_survey": load_midwest_survey,
     "wages": load_wages,
     "insteval_sigrist": load_insteval_sigrist,
+    "videogame_sales": load_videogame_sales,
+    "movielens": load_movielens,
+    "open_payments_text": partial(load_open_payments, groups="all"),
+    "midwest_survey_text": partial(load_midwest_survey, groups="all"),
 }
 
 
@@ -375,7 +380,8 @@ def load_dataset(name: str, data_dir: Folder = None) -> Dataset:
         "pakistan", "ames", "ames_full" or "king_county" of the paper; "orange_juice", "county_murders",
         "insteval" or "nycflights" of the further benchmarks; "nycflights_delayed", "open_payments" or
         "midwest_survey", whose targets are classes; "wages" or "insteval_sigrist", which were
-        published with their folds.
+        published with their folds; "videogame_sales", "movielens", "open_payments_text" or
+        "midwest_survey_text", with several groups.
     data_dir : path, optional
         Folder with its file; by default the value of the environment variable ``SUFREP_DATA``.
 

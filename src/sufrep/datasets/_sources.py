@@ -126,12 +126,14 @@ class RawTable:
             self.fail(what, f"get it from {self.origin}.")
         return replace(self, frame=kept)
 
-    def labels(self, name: str) -> Array:
-        """A column as text, shape (n,); raise if a value is missing."""
-        missing = self._is_missing(name)
-        if missing.any():
-            self._fail_at(name, int(missing.to_numpy().argmax()), "nothing", "a level")
-        return np.array(self._texts(name).to_list(), dtype=np.str_)
+    def labels(self, name: str, *, missing: str | None = None) -> Array:
+        """A column as text, shape (n,), and `missing` for nulls, which are an error otherwise."""
+        unknown = self._is_missing(name).to_numpy()
+        if missing is None and unknown.any():
+            self._fail_at(name, int(unknown.argmax()), "nothing", "a level")
+        labels = np.full(len(self.frame), missing, dtype=object)
+        labels[~unknown] = self._texts(name).to_list()
+        return labels.astype(np.str_)
 
     def codes(self, name: str, *, missing: float) -> Floats:
         """A column of text as 1, 2, … in sorted order of its levels, and `missing` for nulls, shape (n,)."""

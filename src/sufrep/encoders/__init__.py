@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sufrep.encoders._base import GroupEncoder
+from sufrep.encoders._cells import CellsEncoder
 from sufrep.encoders._classical import ContrastEncoder, FisherEncoder, PermutationEncoder
 from sufrep.encoders._cold_start import ColdStartEstimator
 from sufrep.encoders._crossed_effects import CrossedEffectsEncoder
@@ -15,6 +16,7 @@ from sufrep.encoders._low_rank import LowRankEncoder, SparseLowRankEncoder
 from sufrep.encoders._means import MeansEncoder
 from sufrep.encoders._mnl import MNLEncoder
 from sufrep.encoders._registry import METHODS, load, make_encoder, save
+from sufrep.encoders._shares import SharesEncoder
 from sufrep.encoders._sufficiency import SufficiencyCheck, sufficiency_check
 from sufrep.encoders._sufficient import SufficientEncoder
 from sufrep.encoders._to_numbers import ToNumbers
@@ -29,6 +31,7 @@ from sufrep.errors import (
 
 __all__ = [
     "METHODS",
+    "CellsEncoder",
     "ColdStartEstimator",
     "ContrastEncoder",
     "CrossedEffectsEncoder",
@@ -48,6 +51,7 @@ __all__ = [
     "NoGroupWarning",
     "PermutationEncoder",
     "RandomInterceptEncoder",
+    "SharesEncoder",
     "SparseLowRankEncoder",
     "SufficiencyCheck",
     "SufficientEncoder",

@@ -443,7 +443,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names = [str(name) for name in check_feature_names_in(self, input_features)]
         kept = [names[position] for position in self.layout_.kept]
-        new = [column.name(self.layout_, names) for column in self.outputs_]
+        new = [column.name(names) for column in self.outputs_]
         return np.asarray([*kept, *new], dtype=object)
 
     def learn_levels(self, X: Any, y: Any = None) -> Self:
@@ -506,8 +506,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         errors : bool, default=False
             Add the standard error of every entry, in columns that end in ``_error``: the sampling error from
             the pooled covariance within levels or, for shrunken vectors, the posterior standard deviation.
-            They are null where there is none: for codings, permutations, ranks and local effects, and where
-            no level has two rows.
+            They are null where there is none: for codings, permutations, ranks, local effects and cells, and
+            where no level has two rows.
         """
         name, representation = self._one_group(group)
         columns = self.layout_.groups[list(self.representations_).index(name)]
@@ -826,13 +826,14 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         self.layout_, self.covariates_, self.outputs_ = layout, covariates, []
         self.representations_ = {}
         for number, (group, found) in enumerate(learnt.items()):
-            columns = _output_columns(number, found.suffixes, covariates)
-            outputs = columns if found.outputs is None else _output_columns(number, found.outputs, covariates)
+            own = layout.groups[number]
+            columns = _output_columns(own, found.suffixes, covariates)
+            outputs = columns if found.outputs is None else _output_columns(own, found.outputs, covariates)
             self.outputs_ += outputs
             self.representations_[group] = Representation.from_values(
                 moments[group].levels,
                 found.values,
-                [column.name(layout, layout.names) for column in columns],
+                [column.name(layout.names) for column in columns],
                 weight=moments[group].weight,
                 prior=found.prior,
                 group=[layout.names[position] for position in layout.groups[number]],
@@ -845,13 +846,17 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         for attribute in self.details_:
             setattr(self, attribute, {group: found.details[attribute] for group, found in learnt.items()})
 
+    def _outputs_of(self, number: int) -> list[OutputColumn]:
+        """The output columns of a group."""
+        return [column for column in self.outputs_ if column.columns == self.layout_.groups[number]]
+
     def _refuse_clashing_names(self) -> None:
         """Raise an error if two columns of the output would have the same name."""
         names = self.layout_.names
         refuse_clashes(
             [
                 *(names[position] for position in self.layout_.kept),
-                *(column.name(self.layout_, names) for column in self.outputs_),
+                *(column.name(names) for column in self.outputs_),
             ]
         )
 
@@ -884,8 +889,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
                 lookup = self._encode_rows(whole, rows)
             else:
                 lookup = cross_fit(self, inputs, columns, rows, whole, folds)
-            own = [column for column in self.outputs_ if column.group == number]
-            names = tuple(column.name(self.layout_, self.layout_.names) for column in own)
+            names = tuple(column.name(self.layout_.names) for column in self._outputs_of(number))
             lookups.append(replace(lookup, names=names))
         return lookups
 
@@ -997,7 +1001,7 @@ def named_factors(inputs: Inputs) -> list[tuple[str, Factor]]:
 
 
 def _output_columns(
-    group: int, suffixes: Sequence[Suffix], covariates: Sequence[Covariate]
+    group: tuple[int, ...], suffixes: Sequence[Suffix], covariates: Sequence[Covariate]
 ) -> list[OutputColumn]:
     return [
         OutputColumn(group, suffix.text, None if suffix.covariate is None else covariates[suffix.covariate])

@@ -86,6 +86,8 @@ def vector_errors(encoder: Any, group: str) -> VectorErrors:
     if hasattr(encoder, "encoders_"):
         levels, parts = encoder.representations_[group].levels.tolist(), []
         for component in encoder.encoders_.values():
+            if group not in component.representations_:  # of another group
+                continue
             # A component that has no rule for new levels does not know those that were learnt later.
             position = component.representations_[group].positions(levels)
             for shape, errors, place in vector_errors(component, group).parts:

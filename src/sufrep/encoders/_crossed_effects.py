@@ -228,7 +228,8 @@ class CrossedEffectsEncoder(GroupEncoder):
         self._store(inputs.layout, covariates, moments, learnt)
         self.pooled_positions_ = places
         if moments:
-            self.outputs_ += [OutputColumn(None, f"total{label}") for label in target.suffixes]
+            everything = tuple(dict.fromkeys(sum(inputs.layout.groups, ())))
+            self.outputs_ += [OutputColumn(everything, f"total{label}") for label in target.suffixes]
             self._refuse_clashing_names()
 
     def _lookups(self, inputs: Inputs, *, training: bool) -> list[Any]:
@@ -246,7 +247,7 @@ class CrossedEffectsEncoder(GroupEncoder):
             numbers = [_cell_numbers(vectors, found) for vectors, found in learnt]
             rows = self._rows(inputs, numbers, [0] * len(numbers))
             values = _columns([vectors.at(found) for vectors, found in learnt], self.cells_, rows)
-        names = tuple(column.name(self.layout_, self.layout_.names) for column in self.outputs_)
+        names = tuple(column.name(self.layout_.names) for column in self.outputs_)
         return [Lookup(values, names=names)]
 
     def _looked_up(self, inputs: Inputs, number: int, *, training: bool) -> tuple[Vectors, Codes]:

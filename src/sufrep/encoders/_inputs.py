@@ -246,23 +246,16 @@ class Covariate:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column that ``transform`` adds: the position of its group, None for all, and the end of its name."""
+    """A column that ``transform`` adds: the columns of X that its name begins with, and the name's end."""
 
-    group: int | None
+    columns: tuple[int, ...]
     text: str
     covariate: Covariate | None = None
 
-    def name(self, layout: Layout, names: Sequence[str]) -> str:
+    def name(self, names: Sequence[str]) -> str:
         """Return its name, given the names of the columns of X."""
         described = "" if self.covariate is None else self.covariate.name(names)
-        group = ":".join(names[position] for position in self.positions(layout))
-        return f"{group}_{self.text}{described}"
-
-    def positions(self, layout: Layout) -> tuple[int, ...]:
-        """The columns of X that its name begins with."""
-        if self.group is None:
-            return tuple(dict.fromkeys(sum(layout.groups, ())))
-        return layout.groups[self.group]
+        return f"{':'.join(names[position] for position in self.columns)}_{self.text}{described}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

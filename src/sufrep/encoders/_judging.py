@@ -26,9 +26,14 @@ from sufrep._frames import taken
 from sufrep._models import log_losses, make_learner
 from sufrep._splits import spread_folds
 from sufrep._threads import one_thread
+from sufrep.encoders._cells import CellsEncoder
+from sufrep.encoders._classical import ContrastEncoder
+from sufrep.encoders._crossed_effects import CrossedEffectsEncoder
+from sufrep.encoders._inputs import MOST_SHARES
 from sufrep.encoders._latent_state import LatentStateEncoder
 from sufrep.encoders._level_models import LocalEffectEncoder, MixedModelEncoder
 from sufrep.encoders._means import MeansEncoder
+from sufrep.encoders._shares import SharesEncoder
 from sufrep.encoders._sharing import own_inputs
 from sufrep.errors import NoLevelError
 
@@ -39,18 +44,24 @@ if TYPE_CHECKING:
     from sufrep.encoders._base import GroupEncoder
     from sufrep.encoders._inputs import Inputs
 
-# The components. A description says what a level is like, by the covariates alone; a prediction says what its
-# target will be, and is cross-fitted.
-DESCRIPTION = ("means", "states")
-PREDICTION = ("target_mean", "mixed_model", "local_effect")
+# The components. A description says what a level is like, by covariates and other groups alone; a prediction
+# says what its target will be, and is cross-fitted.
+DESCRIPTION = ("means", "states", "shares", "indicators")
+PREDICTION = ("target_mean", "effects", "cells", "mixed_model", "local_effect")
 FAMILIES = {"description": DESCRIPTION, "prediction": PREDICTION}
 COMPONENTS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
     "means": (MeansEncoder, {"shrinkage": "auto"}),
     "states": (LatentStateEncoder, {"output": "both", "max_states": 10}),
+    "shares": (SharesEncoder, {}),
+    "indicators": (ContrastEncoder, {"coding": "one_hot"}),
     "target_mean": (MeansEncoder, {"covariates": [], "use_target": True}),
+    "effects": (CrossedEffectsEncoder, {}),
+    "cells": (CellsEncoder, {}),
     "mixed_model": (MixedModelEncoder, {}),
     "local_effect": (LocalEffectEncoder, {"output": "both"}),
 }
+_OF_COVARIATES, _OF_LEVEL_MODELS = ("means", "states"), ("mixed_model", "local_effect")
+_OF_SEVERAL = ("shares", "effects", "cells")
 DROP = "drop"
 # What is compared: no column at all, one of the two kinds, or both.
 CANDIDATES: dict[str, tuple[str, ...]] = {DROP: (), **FAMILIES, "both": DESCRIPTION + PREDICTION}
@@ -73,10 +84,16 @@ Fold = tuple["Codes", "Codes"]
 
 
 def suitable_groups(component: str, inputs: Inputs, groups: Sequence[int]) -> list[int]:
-    """The groups, of some, that a component can encode."""
-    if component in DESCRIPTION and not inputs.columns:
-        return []
-    return list(groups)
+    """The groups, of some, that a component is for: it has what it needs, and no other does it better."""
+    several, groups = len(groups) > 1, list(groups)
+    if component in _OF_COVARIATES or (several and component in _OF_LEVEL_MODELS):
+        return groups if inputs.columns else []
+    if component in _OF_SEVERAL:
+        return groups if several else []
+    if component == "indicators":
+        few = [group for group in groups if len(inputs.factors[group].levels) <= MOST_SHARES]
+        return few if several else []
+    return [] if several and component == "target_mean" else groups  # effects are net of each other
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -202,8 +202,8 @@ def lazy_lookups(encoder: GroupEncoder, inputs: Inputs, *, training: bool) -> li
             )
         if not training:
             lookup = _with_new_levels(encoder, inputs, number, group, lookup)
-        own = [column for column in encoder.outputs_ if column.group == number]
-        names = tuple(column.name(encoder.layout_, encoder.layout_.names) for column in own)
+        own = encoder._outputs_of(number)
+        names = tuple(column.name(encoder.layout_.names) for column in own)
         lookups.append(replace(lookup, names=names))
     return lookups
 

@@ -10,6 +10,7 @@ from sufrep.encoders._inputs import Covariate, Layout, OutputColumn
 from sufrep.encoders._nesting import Links
 from sufrep.moments import MOMENTS_RECORDS
 from sufrep.representation import Representation
+from sufrep.solvers.correspondence import BinScores
 from sufrep.solvers.crossings import CellEffects
 from sufrep.solvers.experts import ClassExperts, LinearExperts
 from sufrep.solvers.level_kernels import LevelKernel
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 RECORDS: dict[type, Mapping[str, str]] = {
     Covariate: {"position": "integer?", "level": "text?", "null": "truth"},
     Layout: {"names": "texts columns"},
-    OutputColumn: {"group": "integer?", "text": "text", "covariate": "Covariate?"},
+    OutputColumn: {"text": "text", "covariate": "Covariate?"},
     ColumnReading: {"name": "text", "kind": "text", "time_zone": "text?"},
     TableReading: {"nulls": "texts nulls", "separator": "text?", "encoding": "text?"},
     **MOMENTS_RECORDS,
@@ -86,6 +87,7 @@ RECORDS: dict[type, Mapping[str, str]] = {
         "factor": "numbers k",
     },
     StatesRule: {"concentration": "number"},
+    BinScores: {"edges": "numbers e", "scores": "numbers b k"},
     NormalScores: {"linear": "truth"},
     LinearExperts: {
         "coefficients": "numbers s q",

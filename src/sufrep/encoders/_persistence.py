@@ -225,12 +225,10 @@ def _check_encoder(encoder: Any) -> None:
     if not (_all_are(Covariate, covariates) and _all_are(OutputColumn, outputs)):
         raise ValueError("no columns")
     covariates = [*covariates, *(output.covariate for output in outputs if output.covariate is not None)]
+    positions += [place for output in outputs for place in output.columns]
     positions += [covariate.position for covariate in covariates if covariate.position is not None]
     if not all(type(place) is int and 0 <= place < n_columns for place in positions):
         raise ValueError("a column that is not there")
-    groups = [output.group for output in outputs if output.group is not None]
-    if not all(type(group) is int and 0 <= group < len(tables) for group in groups):
-        raise ValueError("a group that is not there")
     names = getattr(encoder, "feature_names_in_", None)
     if encoder.n_features_in_ != n_columns or not (names is None or tuple(names) == layout.names):
         raise ValueError("other columns than the layout has")
@@ -322,7 +320,7 @@ def _repeated_names(step: Any) -> Iterator[str]:
         for position, levels in step.levels_.items():
             yield from itertools.repeat(names[position], len(levels))
     for output in vars(step).get("outputs_", ()):
-        yield from (names[position] for position in output.positions(step.layout_))
+        yield from (names[position] for position in output.columns)
         if output.covariate is not None and output.covariate.position is not None:
             yield names[output.covariate.position]
 
@@ -341,6 +339,7 @@ _REPORTS: dict[str, dict[str, type]] = {
         "chosen": bool,
     },
     "components": {"component": str, "loss": float, "contribution": float, "standard_error": float},
+    "groups": {"group": str, "loss": float, "contribution": float, "standard_error": float, "chosen": bool},
 }
 
 

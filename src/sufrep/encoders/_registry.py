@@ -40,7 +40,7 @@ def make_encoder(method: str, group: Group | list[Group] | None = None, **parame
     method : str
         One of one_hot, deviation, difference, helmert, repeated_effect, simple_effect, permutation,
         multi_permutation, fisher, random_intercept, crossed_effects, mixed_model, local_effect, means,
-        low_rank, sparse_low_rank, mnl, latent_state, sufficient.
+        low_rank, sparse_low_rank, mnl, latent_state, shares, cells, sufficient.
     group : str, int, tuple, list of these, or None
         The categorical column(s).
     **parameters

@@ -423,11 +423,7 @@ class SufficientEncoder(GroupEncoder):
                 prior=np.concatenate([np.empty(0), *(table.prior for table in tables.values())]),
                 group=columns[group],
             )
-        self.outputs_ = [
-            replace(column, group=self.layout_.groups.index(component.layout_.groups[column.group]))
-            for component in components.values()
-            for column in component.outputs_
-        ]
+        self.outputs_ = [*chain.from_iterable(component.outputs_ for component in components.values())]
         self._refuse_clashing_names()
 
 
