@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
 from sufrep import MeansEncoder, SufficientEncoder, errors, simulate
-from sufrep.encoders._judging import COMPONENTS, DESCRIPTION, PREDICTION, whole_levels
+from sufrep.encoders import _judging
+from sufrep.encoders._judging import whole_levels
 
 # Boosting would take longer. It is the default, as test_the_learner_is_boosting_by_default checks.
 TREE = DecisionTreeRegressor(max_depth=4, random_state=0)
@@ -55,6 +56,11 @@ def quick(group: Any = "shop", **parameters: Any) -> SufficientEncoder:
     return SufficientEncoder(
         group, **{"estimator": Ridge(), "families": ("prediction",), "cv": 3, **parameters}
     )
+
+
+# The components of a single group.
+DESCRIPTION, PREDICTION = ("means", "states"), ("target_mean", "mixed_model", "local_effect")
+COMPONENTS = {name: _judging.COMPONENTS[name] for name in DESCRIPTION + PREDICTION}
 
 
 # The choice.
@@ -517,12 +523,29 @@ def pair(choose: Callable[..., None]) -> tuple[str, str]:
 # Groups and covariates.
 
 
-@pytest.mark.parametrize("group", ["shop", ["shop", "town"], [("shop", "town")], ["town", ("shop", "town")]])
+@pytest.mark.parametrize("group", ["shop", [("shop", "town")]])
 def test_columns_that_pass_through_are_followed_by_those_of_each_component(group, pair):
+    parts = parts_of_the_output(group, pair)
+    (name,) = SufficientEncoder(group).fit(*shops()).representations_
+    assert [part.columns.tolist() for part in parts] == [[f"{name}_{end}"] for end in ("fit", "mean_target")]
+
+
+@pytest.mark.parametrize("group", [["shop", "town"], ["town", ("shop", "town")]])
+def test_those_of_several_groups_are_named_after_them(group, choose):
+    choose("indicators", "effects", "mixed_model")
+    _, effects, fits = parts_of_the_output(group, ("indicators", "effects", "mixed_model"))
+    names = list(SufficientEncoder(group).fit(*shops()).representations_)
+    assert effects.columns[:2].tolist() == [f"{name}_effect" for name in names]
+    assert effects.columns[2].endswith("_total")
+    assert fits.columns.tolist() == [f"{name}_fit" for name in names]
+
+
+def parts_of_the_output(group: Any, components: Sequence[str]) -> list[pd.DataFrame]:
+    """The columns of each component, which stand next to each other in the output."""
     X, y = shops()
     encoder = SufficientEncoder(group).set_output(transform="pandas").fit(X, y)
     found = encoder.transform(X)
-    assert list(encoder.encoders_) == list(encoder.chosen_) == list(pair)
+    assert list(encoder.encoders_) == list(encoder.chosen_) == list(components)
     parts = [
         component.set_output(transform="pandas").transform(X) for component in encoder.encoders_.values()
     ]
@@ -530,10 +553,7 @@ def test_columns_that_pass_through_are_followed_by_those_of_each_component(group
     kept = X[[name for position, name in enumerate(X.columns) if position not in used]]
     pd.testing.assert_frame_equal(found, pd.concat([kept, *parts], axis=1))
     assert found.columns.tolist() == encoder.get_feature_names_out().tolist()
-    names = list(encoder.representations_)
-    assert [part.columns.tolist() for part in parts] == [
-        [f"{name}_{end}" for name in names] for end in ("fit", "mean_target")
-    ]
+    return parts
 
 
 def test_the_level_table_has_the_vectors_of_all_components_under_distinct_names(pair):
