@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -351,3 +353,16 @@ def test_a_connection_that_is_closed_is_reported():
     connection.close()
     with pytest.raises(EngineError, match="DuckDB failed while"):
         MeansEncoder("g").fit(relation)
+
+
+def test_lazy_frames_load_no_learner(tmp_path):
+    code = (
+        "import sys; import polars as pl; from sufrep import MeansEncoder, load; "
+        "rows = pl.LazyFrame({'g': ['a', 'a', 'b'], 'x': [1.0, 2.0, 4.0]}); "
+        f"MeansEncoder('g', shrinkage='auto').fit(rows).save({str(tmp_path / 'g.sufrep')!r}); "
+        f"print(len(load({str(tmp_path / 'g.sufrep')!r}).transform(rows).collect())); "
+        "heavy = ['cluster', 'ensemble', 'linear_model', 'metrics', 'model_selection', 'preprocessing']; "
+        "print([name for name in heavy if f'sklearn.{name}' in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split("\n") == ["3", "[]", ""]
