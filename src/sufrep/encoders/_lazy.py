@@ -18,7 +18,7 @@ from sufrep._frames import LazyTable, LevelLookup, sample_table
 from sufrep.encoders._cross_fitting import positions_of_levels, sums_of_others, with_all_levels
 from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of
 from sufrep.encoders._nesting import new_lazy_paths
-from sufrep.encoders._new_levels import known_columns
+from sufrep.encoders._new_levels import estimate_lazily, known_columns
 from sufrep.encoders._target import (
     MOST_CLASSES,
     Target,
@@ -40,8 +40,7 @@ from sufrep.errors import (
     UnseenLevelsWarning,
     warn,
 )
-from sufrep.representation import dense_values, level_label, level_positions
-from sufrep.solvers.new_levels import NewLevels
+from sufrep.representation import dense_values, level_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -244,31 +243,13 @@ def _with_new_levels(
     nested = bool(inputs.parents) and bool(inputs.parents[number])
     if rule is None or encoder.unseen == "error" or (encoder.unseen == "prior" and not nested):
         return lookup
-    levels: Levels = known[:0]
-    paths: tuple[Levels, ...] = ()
-    if nested:
-        levels, paths = new_lazy_paths(inputs, number, known, vars(encoder)["on_conflict"])
     if encoder.unseen == "prior":
+        levels, paths = new_lazy_paths(inputs, number, known, vars(encoder)["on_conflict"])
         starts, has_ancestor = rule.starts(paths)
         return _with_rows(lookup, levels[has_ancestor], starts[has_ancestor])
-    if rule.needs_rows:
-        raise RowsNeededError(
-            f"{type(encoder).__name__} estimates new levels from their rows, and X is a lazy frame.",
-            "set unseen='prior' (set_params works on a fitted encoder), or collect the frame first.",
-        )
-    covariates, columns = known_columns(encoder, inputs)
-    names = [covariate.name(inputs.layout.names) for covariate in covariates]
-    more = table.moments(lookup.group, columns, names=names, weights=None, order=1, other_than=known)
-    if not more.n_levels:
-        return lookup
-    if nested:  # a level whose rows have no parent is not among the pairs
-        place = level_positions(levels)
-        rows = [place.get(level, -1) for level in more.levels.tolist()]
-        paths = tuple(np.append(tier, [None])[rows] for tier in paths)
     details = {name: getattr(encoder, name)[group] for name in encoder.details_}
-    no_codes = np.empty(0, dtype=np.intp)
-    vectors = rule.vectors(NewLevels(lambda: more, more.n_levels, no_codes, columns, details, paths))
-    return _with_rows(lookup, more.levels, vectors)
+    found = estimate_lazily(encoder, inputs, number, *known_columns(encoder, inputs), details)
+    return lookup if found is None else _with_rows(lookup, found[0].levels, found[1])
 
 
 def _with_rows(lookup: LevelLookup, levels: Levels, values: Floats) -> LevelLookup:

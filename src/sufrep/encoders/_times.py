@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from sufrep._splits import ordered_folds
 from sufrep.encoders._inputs import position_of
 from sufrep.encoders._target import is_time_series_split, split_rows
