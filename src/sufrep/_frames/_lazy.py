@@ -215,9 +215,7 @@ class LazyTable:
         raise self._no_rows()
 
     def _no_rows(self) -> RowsNeededError:
-        return RowsNeededError(
-            f"This needs rows in memory, and X is a lazy frame of {self.engine}.", "collect the frame first."
-        )
+        return RowsNeededError("This needs rows in memory, and {frame}.", "{collect} first.")
 
     def group(self, columns: Sequence[int], missing: str) -> LazyFactor:
         """Return a group that is made of some columns; nulls are counted if they are an error."""

@@ -61,8 +61,8 @@ def sample_rows(encoder: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     if parameters.get("sample_rows") is None:
         other = " or choose solver='lda', which needs none," if "solver" in parameters else ""
         raise RowsNeededError(
-            f"{type(encoder).__name__} needs rows, and X is a lazy frame.",
-            f"set sample_rows=100_000, for instance,{other} or collect the frame first.",
+            f"{type(encoder).__name__} needs rows, and {{frame}}.",
+            f"set sample_rows=100_000, for instance,{other} or {{collect}} first.",
         )
     whole = LazyTable.from_native(X)
     roles = [given for given in (y, sample_weight) if isinstance(given, str)]
@@ -212,18 +212,18 @@ def refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
     kind = type(encoder).__name__
     if encoder._needs.own_covariates:
         raise RowsNeededError(
-            f"The columns of {kind} depend on the covariates of each row, and X is a lazy frame.",
-            "collect the frame, or call transform for batches of its rows.",
+            f"The columns of {kind} depend on the covariates of each row, and {{frame}}.",
+            "{collect}, or call transform for batches of its rows.",
         )
     if training and vars(encoder).get("leave_one_out"):
         raise LazyTrainingError(
-            "leave_one_out=True gives every training row a mean of its own, and X is a lazy frame.",
-            "leave it out and set shrinkage='auto', or collect the frame first.",
+            "leave_one_out=True gives every training row a mean of its own, and {frame}.",
+            "leave it out and set shrinkage='auto', or {collect} first.",
         )
     if training and encoder._needs.rows:
         raise LazyTrainingError(
-            f"{kind} learnt from a sample of the rows, and X is a lazy frame.",
-            "call fit, and transform for new rows.",
+            f"{kind} learnt from a sample of the rows, and {{frame}}.",
+            "{new_rows}.",
         )
 
 

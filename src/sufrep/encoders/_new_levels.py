@@ -191,8 +191,8 @@ def estimate_lazily(
     rule: LevelRule = details["new_levels_"]
     if rule.needs_rows:
         raise RowsNeededError(
-            f"{type(encoder).__name__} estimates new levels from their rows, and X is a lazy frame.",
-            "set unseen='prior' (set_params works on a fitted encoder), or collect the frame first.",
+            f"{type(encoder).__name__} estimates new levels from their rows, and {{frame}}.",
+            "set unseen='prior' (set_params works on a fitted encoder), or {collect} first.",
         )
     table: Any = inputs.table
     known = list(encoder.representations_.values())[number].levels
