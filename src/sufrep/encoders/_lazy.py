@@ -18,7 +18,7 @@ from sufrep._frames import LazyTable, LevelLookup, sample_table
 from sufrep.encoders._cross_fitting import positions_of_levels, sums_of_others, with_all_levels
 from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of
 from sufrep.encoders._nesting import new_lazy_paths
-from sufrep.encoders._new_levels import estimate_lazily, known_columns
+from sufrep.encoders._new_levels import estimate_lazily, known_columns, rows_needed
 from sufrep.encoders._target import (
     MOST_CLASSES,
     Target,
@@ -28,6 +28,7 @@ from sufrep.encoders._target import (
     kind_of,
     warn_of_integer_classes,
 )
+from sufrep.encoders._times import follows_time
 from sufrep.errors import (
     FoldColumnError,
     LazyOutputError,
@@ -220,6 +221,13 @@ def refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
             "leave_one_out=True gives every training row a mean of its own, and {frame}.",
             "leave it out and set shrinkage='auto', or {collect} first.",
         )
+    given = vars(encoder)
+    if training and encoder._needs.uses_target and follows_time(given.get("cv")):
+        raise LazyTrainingError(
+            f"cv={given['cv']!r} lets rows learn from earlier rows only, and {{frame}}.",
+            "{collect} first or, if rows may learn from later ones, leave cv and time out and name a column "
+            "of folds, as in fit_transform(X, 'price', fold='fold').",
+        )
     if training and encoder._needs.rows:
         raise LazyTrainingError(
             f"{kind} learnt from a sample of the rows, and {{frame}}.",
@@ -248,6 +256,9 @@ def _with_new_levels(
         starts, has_ancestor = rule.starts(paths)
         return _with_rows(lookup, levels[has_ancestor], starts[has_ancestor])
     details = {name: getattr(encoder, name)[group] for name in encoder.details_}
+    if rule.needs_rows:
+        hint = "set unseen='prior' (set_params works on a fitted encoder), or {collect} first."
+        raise rows_needed(encoder, hint)
     found = estimate_lazily(encoder, inputs, number, *known_columns(encoder, inputs), details)
     return lookup if found is None else _with_rows(lookup, found[0].levels, found[1])
 

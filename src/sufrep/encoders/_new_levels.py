@@ -166,6 +166,8 @@ def _learn_lazily(
     whole: Vectors,
 ) -> _Learnt | None:
     """Learn the new levels of a group from the rows of a lazy frame; None without any."""
+    if whole.details["new_levels_"].needs_rows:
+        raise rows_needed(encoder, "{collect} first; the rows of the new levels are enough.")
     group = list(encoder.representations_)[number]
     known, order = encoder.representations_[group].levels, encoder.moments_[group].order
     found = estimate_lazily(encoder, inputs, number, covariates, columns, whole.details, order=order)
@@ -175,6 +177,12 @@ def _learn_lazily(
         return _Learnt(*found, ())
     links, on_conflict = encoder.parents_[group], vars(encoder)["on_conflict"]
     return _Learnt(*found, add_lazy_links(links, inputs, number, known, on_conflict))
+
+
+def rows_needed(encoder: GroupEncoder, hint: str) -> RowsNeededError:
+    """The error for a rule that needs rows, and a lazy frame."""
+    kind = type(encoder).__name__
+    return RowsNeededError(f"{kind} estimates new levels from their rows, and {{frame}}.", hint)
 
 
 def estimate_lazily(
@@ -189,11 +197,6 @@ def estimate_lazily(
 ) -> tuple[GroupMoments, Floats] | None:
     """Moments and vectors of the levels of a lazy table that an encoder does not know; None without any."""
     rule: LevelRule = details["new_levels_"]
-    if rule.needs_rows:
-        raise RowsNeededError(
-            f"{type(encoder).__name__} estimates new levels from their rows, and {{frame}}.",
-            "set unseen='prior' (set_params works on a fitted encoder), or {collect} first.",
-        )
     table: Any = inputs.table
     known = list(encoder.representations_.values())[number].levels
     names = [covariate.name(inputs.layout.names) for covariate in covariates]
