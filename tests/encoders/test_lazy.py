@@ -356,7 +356,7 @@ def test_a_connection_that_is_closed_is_reported():
 
 
 @pytest.mark.parametrize("fold", [None, "fold"])
-@pytest.mark.parametrize("engine", ["polars", "duckdb"], indirect=True)
+@BOTH
 def test_rows_that_learn_from_earlier_rows_need_an_order(engine, fold):
     rows = engine.put(plain().train)
     encoder = MeansEncoder("g", covariates=["a"], use_target=True, cv="ordered", time="id")
@@ -364,7 +364,7 @@ def test_rows_that_learn_from_earlier_rows_need_an_order(engine, fold):
         encoder.fit_transform(rows, "y", fold=fold)
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"], indirect=True)
+@BOTH
 def test_new_states_cannot_be_estimated_by_queries(engine):
     rows = plain().train.select("g", "a", "b")
     encoder = LatentStateEncoder("g", n_states=2, sample_rows=300).fit(engine.put(rows))
@@ -375,7 +375,7 @@ def test_new_states_cannot_be_estimated_by_queries(engine):
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), 0.0])
-@pytest.mark.parametrize("engine", ["polars", "duckdb"], indirect=True)
+@BOTH
 def test_drift_checks_weights(engine, weight):
     rows = plain().train.select("g", "a", w=pl.lit(1.0))
     encoder = MeansEncoder("g").fit(engine.put(rows), sample_weight="w")
