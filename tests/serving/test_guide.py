@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
@@ -18,12 +19,28 @@ def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     checks = {1: _one_vector, 3: _sql, 4: _refresh, 6: _workers}
-    for number, block in enumerate(blocks):
+    assert "mapInPandas" in blocks[7]
+    for number, block in enumerate(blocks[:7]):
         exec(block, names)
         checks.get(number, lambda _: None)(names)
     assert (tmp_path / "zipcode.parquet").exists()
+
+
+def test_the_block_of_spark_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_session: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(blocks[0], names)
+    sales = spark_session.createDataFrame(pl.concat(names["days"]).to_arrow()).repartition(3)
+    names |= {"sales": sales, "shared_folder": str(tmp_path)}
+    exec(blocks[7], names)
+    assert len(names["paths"]) == 3
+    whole = names["MeansEncoder"]("zipcode").fit(pl.concat(names["days"]).drop("price"))
+    found, expected = (one.representations_["zipcode"] for one in (names["encoder"], whole))
+    assert found.levels.tolist() == expected.levels.tolist()
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-12)
 
 
 def _one_vector(names: dict[str, Any]) -> None:

@@ -115,9 +115,9 @@ class EagerTable(ABC):
         factor = with_missing_level(self.factorize(position))
         return factor.levels, [factor.codes == code for code in range(len(factor.levels))]
 
-    def zeros(self: Any) -> Floats:
-        """Return a column of zeros."""
-        return np.zeros(self.n_rows)
+    def constant(self: Any, value: float | None) -> Floats:
+        """Return a column of one number; NaN for null."""
+        return np.full(self.n_rows, np.nan if value is None else value)
 
     def moments(
         self,

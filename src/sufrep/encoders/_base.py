@@ -456,11 +456,11 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame or array-like, shape (n_samples, n_features)
-            The columns that ``fit`` saw.
+        X : frame, lazy frame or array-like, shape (n_samples, n_features)
+            The columns that ``fit`` saw. A lazy frame stays where it is; encoders that need rows refuse it.
         y : array-like, shape (n_samples,), or str, optional
-            The target (or the name of its column), without nulls, if the encoder averages it (``use_target``
-            of means and low rank). Encoders that do not use the target ignore it.
+            The target, or the name of its column (if X is lazy, the name), without nulls, if the encoder
+            averages it (``use_target`` of means and low rank). Encoders that do not use the target ignore it.
 
         Returns
         -------
@@ -476,7 +476,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def _read_levels(self, X: Any, y: Any) -> Inputs:
         """Read rows whose new levels are to be learnt."""
         check_is_fitted(self)
-        table, y = read_table_and_target(self, X, y, reset=False)
+        table, y = read_table_and_target(self, X, y, reset=False, allow_lazy=True)
         inputs = self._read_new_rows(table)
         if y is not None and self._needs.target == "response":
             raise TargetError(
@@ -560,10 +560,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame or array-like, shape (n_samples, n_features)
-            The columns that ``fit`` saw.
-        sample_weight : array-like, shape (n_samples,), optional
-            Frequencies, as in ``fit``.
+        X : frame, lazy frame or array-like, shape (n_samples, n_features)
+            The columns that ``fit`` saw. A lazy frame stays where it is.
+        sample_weight : array-like, shape (n_samples,), or str, optional
+            Frequencies, or the name of their column, as in ``fit``.
         rate : float, default=0.05
             False-discovery rate: of the levels that are reported to have moved, at most this share has not,
             on average. It is controlled in each group (Benjamini and Hochberg), if rows are independent, the

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -253,6 +252,8 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of a regressor, or the accuracy of a classifier; ``y`` as in ``fit``."""
+        from sklearn.metrics import accuracy_score, r2_score
+
         check_is_fitted(self)
         _, y = read_table_and_target(self.encoder_, X, y, reset=False)
         metric = accuracy_score if is_classifier(self.estimator) else r2_score

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import KFold, TimeSeriesSplit, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._accumulate import check_squares
@@ -215,6 +214,8 @@ def split_rows(
     """
     if n_rows < 2:
         return []
+    from sklearn.model_selection import KFold, check_cv
+
     if cv is None:
         cv = 5
     if isinstance(cv, Integral):
@@ -224,7 +225,7 @@ def split_rows(
     if not folds:
         expected = "a number of folds, a splitter, or a list of (train, test); a generator works only once"
         raise InvalidParameterError("cv", cv, expected)
-    if first_rows and isinstance(cv, TimeSeriesSplit):
+    if first_rows and is_time_series_split(cv):
         folds = [(np.empty(0, dtype=np.intp), np.arange(folds[0][1].min())), *folds]
     times, leaking = np.zeros(n_rows, dtype=np.intp), 0
     outside = sum(int(((rows < 0) | (rows >= n_rows)).sum()) for fold in folds for rows in fold)
@@ -290,3 +291,12 @@ def _classes(values: Array) -> Factor:
     if (factor.codes < 0).any():
         raise TargetError("Input y contains NaN or None.", "drop the rows whose target is unknown.")
     return factor
+
+
+def is_time_series_split(cv: Any) -> bool:
+    """Whether folds are those of scikit-learn's ``TimeSeriesSplit``."""
+    if cv is None or isinstance(cv, (str, Integral)):
+        return False
+    from sklearn.model_selection import TimeSeriesSplit
+
+    return isinstance(cv, TimeSeriesSplit)
