@@ -21,6 +21,16 @@ def test_importing_the_package_loads_only_the_standard_library():
     assert set(shown.stdout.split()) - sys.stdlib_module_names == {"sufrep"}
 
 
+def test_an_encoder_loads_no_learner_and_no_frame_library_of_its_own():
+    heavy = ("sklearn.ensemble", "sklearn.model_selection", "sklearn.cluster", "sufrep._files", "narwhals.stable.v1")
+    code = (
+        "import sys, sklearn.base, scipy.sparse; before = set(sys.modules); from sufrep import MeansEncoder; "
+        f"print(*(set(sys.modules) - before) & {{*{heavy}}})"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "\n"
+
+
 def test_names_are_loaded_by_the_import_statement_by_star_and_by_dir():
     code = (
         "import sufrep; from sufrep import *; from sufrep import compare, simulate, MeansEncoder; "

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import KFold, TimeSeriesSplit, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._accumulate import check_squares
@@ -213,6 +212,9 @@ def split_rows(
     scikit-learn's ``TimeSeriesSplit`` tests no row of the first block. It is accepted with ``first_rows``,
     and that block is then the first fold, without training rows.
     """
+    # Loads half of scikit-learn, for encoders that cross-fit only (python -m benchmarks --only imports).
+    from sklearn.model_selection import KFold, TimeSeriesSplit, check_cv
+
     if n_rows < 2:
         return []
     if cv is None:

@@ -11,7 +11,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import TimeSeriesSplit
 
 from sufrep._splits import ordered_folds
 from sufrep.encoders._inputs import position_of
@@ -39,7 +38,12 @@ def is_ordered(cv: Any) -> bool:
 
 def follows_time(cv: Any) -> bool:
     """Whether rows learn from earlier rows only."""
-    return is_ordered(cv) or isinstance(cv, TimeSeriesSplit)
+    if cv is None or isinstance(cv, (str, int)):
+        return is_ordered(cv)
+    # Loads half of scikit-learn; who made a splitter has loaded it before.
+    from sklearn.model_selection import TimeSeriesSplit
+
+    return isinstance(cv, TimeSeriesSplit)
 
 
 def read_order(
