@@ -595,11 +595,13 @@ def _factorize_polars(native: Any, pl: Any) -> Factor:
     known = native.is_not_null().to_numpy()
     if native.dtype == pl.Boolean:
         return factorize_numbers(native.fill_null(False).to_numpy(), known)
-    if native.dtype.is_integer() and native.dtype not in (pl.Int128, pl.UInt128):
+    if native.dtype.is_integer() and str(native.dtype) not in ("Int128", "UInt128"):
         return factorize_numbers(native.fill_null(0).to_numpy(), known)
     if native.dtype == pl.String:
-        # Categories of their own are freed with the column; the global ones would stay.
-        physical = native.cast(pl.Categorical(pl.Categories.random())).to_physical()
+        # Categories of their own are freed with the column; the global ones would stay. Before polars 1.31
+        # there were none.
+        own = pl.Categorical(pl.Categories.random()) if hasattr(pl, "Categories") else pl.Categorical
+        physical = native.cast(own).to_physical()
     elif native.dtype in (pl.Categorical, pl.Enum) or native.dtype.is_temporal():
         physical = native.to_physical()
     else:
