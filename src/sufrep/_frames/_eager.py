@@ -416,7 +416,11 @@ def frame_from_columns(
     for name in libraries:
         try:
             frame = nw.from_dict(dict(columns), backend=name)
-            return frame.with_columns(nw.col(column).fill_nan(None) for column in nan_is_null).to_native()
+            # `fill_nan` came later than the oldest narwhals that is supported.
+            known = {column: nw.col(column) for column in nan_is_null}
+            return frame.with_columns(
+                nw.when(~value.is_nan()).then(value).alias(column) for column, value in known.items()
+            ).to_native()
         except ModuleNotFoundError:
             continue
     if library is None:
