@@ -35,7 +35,7 @@ def core(folder: Path) -> None:
     present = [name for name in OPTIONAL if importlib.util.find_spec(name)]
     assert not present, f"the core dependencies bring {present}"
     drawn = simulate("latent_linear", n=2_000, p=5, n_latent=2, levels_per_latent=10, seed=0)
-    table = np.column_stack([drawn.group, drawn.X])
+    table = _with_codes(drawn.group, drawn.X)
     encoder = MeansEncoder(0)
     encoded = encoder.fit_transform(table)
     rows = drawn.group == drawn.group[0]
@@ -66,6 +66,11 @@ def _missing_extras_are_named(encoder: MeansEncoder) -> None:
             raise AssertionError(f"the extra {extra} is here")
     shown = _command("--help", code=1)
     assert "sufrep[cli]" in shown.stderr, shown.stderr
+
+
+def _with_codes(group: np.ndarray, covariates: np.ndarray) -> np.ndarray:
+    """One array of numbers: codes of the levels, and the covariates."""
+    return np.column_stack([np.unique(group, return_inverse=True)[1], covariates])
 
 
 def report(folder: Path) -> None:
@@ -109,7 +114,7 @@ def cli(folder: Path) -> None:
 def boost(folder: Path) -> None:
     """Compare with xgboost as the model."""
     drawn = simulate("latent_linear", n=600, p=3, n_latent=2, levels_per_latent=5, seed=0)
-    table = np.column_stack([drawn.group, drawn.X])
+    table = _with_codes(drawn.group, drawn.X)
     found = sufrep.compare(
         table, drawn.y, group=0, methods=["drop", "means"], models=["xgboost"], cv=3, progress=False
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -927,7 +928,15 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         return name, self.representations_[name]
 
     def _html_repr(self) -> str:
-        return describe_html(super()._html_repr(), getattr(self, "representations_", {}))
+        return describe_html(estimator_html_repr(self), getattr(self, "representations_", {}))
+
+    # Before scikit-learn 1.7, nothing called `_html_repr`.
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return {**bundle, "text/html": self._html_repr()} if "text/html" in bundle else bundle
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "representations_")
