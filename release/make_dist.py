@@ -85,7 +85,9 @@ def same_files(first: Path, second: Path) -> list[Path]:
     """Return the files of the first folder, which have the bytes of those in the second."""
     files = sorted(first.iterdir())
     for path in files:
-        digests = [hashlib.sha256((folder / path.name).read_bytes()).hexdigest() for folder in (first, second)]
+        digests = [
+            hashlib.sha256((folder / path.name).read_bytes()).hexdigest() for folder in (first, second)
+        ]
         if digests[0] != digests[1]:
             sys.exit(f"{path.name} has other bytes when it is built again: {digests[0]}, {digests[1]}")
         print(f"same bytes twice: {path.name}, {path.stat().st_size:,} bytes, sha256 {digests[0]}")
@@ -116,7 +118,7 @@ def smoke_test(wheel: Path, extra: str) -> None:
 
 
 def run(python: Path, *arguments: str, cwd: Path = ROOT, quiet: bool = False) -> None:
-    """Run Python with what a release may depend on: no path of this repository, and the time of its commit."""
+    """Run Python without paths of this repository, and with the time of its last commit."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment.setdefault("SOURCE_DATE_EPOCH", commit_time())
     sys.stdout.flush()

@@ -49,10 +49,23 @@ def passes(name: str) -> bool:
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(WORK / name)], check=True)
     constraints = ROOT / "constraints" / f"{name}.txt"
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", str(constraints)]
+    install = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--constraint",
+        str(constraints),
+    ]
     subprocess.run([str(python), *install, "--editable", f"{ROOT}[{extras}]"], check=True)
     chosen = [*tests.split(), *options.split(), *filter(None, [expression])]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "POLARS_MAX_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
     print(f"{name}: {' '.join(chosen)}", flush=True)
     done = subprocess.run(
         [str(python), "-m", "pytest", "-q", "-rs", *chosen], cwd=ROOT, env=environment, check=False

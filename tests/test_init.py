@@ -22,7 +22,13 @@ def test_importing_the_package_loads_only_the_standard_library():
 
 
 def test_an_encoder_loads_no_learner_and_no_frame_library_of_its_own():
-    heavy = ("sklearn.ensemble", "sklearn.model_selection", "sklearn.cluster", "sufrep._files", "narwhals.stable.v1")
+    heavy = (
+        "sklearn.ensemble",
+        "sklearn.model_selection",
+        "sklearn.cluster",
+        "sufrep._files",
+        "narwhals.stable.v1",
+    )
     code = (
         "import sys, sklearn.base, scipy.sparse; before = set(sys.modules); from sufrep import MeansEncoder; "
         f"print(*(set(sys.modules) - before) & {{*{heavy}}})"
