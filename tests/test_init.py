@@ -35,6 +35,7 @@ def test_names_are_loaded_by_the_import_statement_by_star_and_by_dir():
     code = (
         "import sufrep; from sufrep import *; from sufrep import compare, simulate, MeansEncoder; "
         "assert all(hasattr(sufrep, name) for name in sufrep.__all__); "
+        "assert all(hasattr(sufrep.encoders, name) for name in sufrep.encoders.__all__); "
         "import sufrep._compare, sufrep._simulate; "
         "print(type(sufrep.compare).__name__, type(sufrep.simulate).__name__)"
     )
@@ -56,3 +57,5 @@ def test_dir_lists_the_public_names_for_completion():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'sufrep' has no attribute 'MeanEncoder'"):
         attrgetter("MeanEncoder")(sufrep)
+    with pytest.raises(AttributeError, match="module 'sufrep.encoders' has no attribute 'MeanEncoder'"):
+        attrgetter("MeanEncoder")(sufrep.encoders)
