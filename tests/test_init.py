@@ -57,5 +57,5 @@ def test_dir_lists_the_public_names_for_completion():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'sufrep' has no attribute 'MeanEncoder'"):
         attrgetter("MeanEncoder")(sufrep)
-    with pytest.raises(AttributeError, match="module 'sufrep.encoders' has no attribute 'MeanEncoder'"):
+    with pytest.raises(AttributeError, match=r"module 'sufrep\.encoders' has no attribute 'MeanEncoder'"):
         attrgetter("MeanEncoder")(sufrep.encoders)
