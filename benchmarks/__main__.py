@@ -14,6 +14,7 @@ from benchmarks import (
     bench_drift,
     bench_effects,
     bench_engines,
+    bench_imports,
     bench_latent_state,
     bench_local_effect,
     bench_means,
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "sufficient": bench_sufficient,
     "compare": bench_compare,
     "engines": bench_engines,
+    "imports": bench_imports,
 }
 
 

@@ -212,6 +212,9 @@ def split_rows(
     scikit-learn's ``TimeSeriesSplit`` tests no row of the first block. It is accepted with ``first_rows``,
     and that block is then the first fold, without training rows.
     """
+    # Loads half of scikit-learn, for encoders that cross-fit only (python -m benchmarks --only imports).
+    from sklearn.model_selection import KFold, TimeSeriesSplit, check_cv
+
     if n_rows < 2:
         return []
     from sklearn.model_selection import KFold, check_cv
