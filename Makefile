@@ -72,16 +72,16 @@ format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff format .
 
 pictures: $(READY) ## Draw the figures and write the tables of README and docs from results/
-	@$(BIN)/sufrep paper figures --store results/paper --out docs/paper
-	@$(BIN)/sufrep paper tables --store results/paper --format markdown --out docs/paper/tables.md
-	@$(BIN)/sufrep paper tables --store results/beyond --format markdown --out docs/beyond/simulations.md
-	@$(BIN)/sufrep paper tables --store results/beyond_forest --format markdown --out docs/beyond/forest.md
-	@$(BIN)/sufrep paper tables --store results/benchmark --format markdown --out docs/beyond/benchmark.md
-	@$(BIN)/sufrep paper figures --store results/causal --out docs/causal
-	@$(BIN)/sufrep paper tables --store results/causal --format markdown --out docs/causal/simulations.md
-	@$(BIN)/python examples/report_picture.py docs/report.png
-	@$(BIN)/python examples/cold_start_figure.py results/cold_start/draws.jsonl docs/new-levels.png
-	@$(BIN)/python -m benchmarks.engine_growth draw docs/engines/growth.png
+	@$(BIN)/sufrep paper figures --store results/paper --out docs/results/paper
+	@$(BIN)/sufrep paper tables --store results/paper --format markdown --out docs/results/paper/tables.md
+	@$(BIN)/sufrep paper tables --store results/beyond --format markdown --out docs/results/beyond/simulations.md
+	@$(BIN)/sufrep paper tables --store results/beyond_forest --format markdown --out docs/results/beyond/forest.md
+	@$(BIN)/sufrep paper tables --store results/benchmark --format markdown --out docs/results/beyond/benchmark.md
+	@$(BIN)/sufrep paper figures --store results/causal --out docs/results/effects
+	@$(BIN)/sufrep paper tables --store results/causal --format markdown --out docs/results/effects/simulations.md
+	@$(BIN)/python examples/report_picture.py docs/how-to/report.png
+	@$(BIN)/python examples/cold_start_figure.py results/cold_start/draws.jsonl docs/results/new-levels.png
+	@$(BIN)/python -m benchmarks.engine_growth draw docs/results/engines/growth.png
 
 bench: $(READY) ## Measure speed and memory against peers (about 30 minutes)
 	@$(BIN)/python -m benchmarks

@@ -1,4 +1,4 @@
-"""The code of docs/large-data.md runs, and does what it says."""
+"""The code of docs/how-to/large-data.md runs, and does what it says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.lazy.cases import same_rows
 from sufrep import MeansEncoder
 from sufrep.datasets import load_houses
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "large-data.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "large-data.md").read_text()
 
 
 def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

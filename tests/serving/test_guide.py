@@ -1,4 +1,4 @@
-"""The code of docs/serving.md runs, and does what it says."""
+"""The code of docs/how-to/serving.md runs, and does what it says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "serving.md").read_text()
 
 
 def test_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
