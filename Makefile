@@ -71,14 +71,19 @@ format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+# A page of the documentation: a title, and the tables of a store.
+define write_tables
+(printf '# %s\n\n' "$(3)" && $(BIN)/sufrep paper tables --store results/$(1) --format markdown) > docs/results/$(2)
+endef
+
 pictures: $(READY) ## Draw the figures and write the tables of README and docs from results/
 	@$(BIN)/sufrep paper figures --store results/paper --out docs/results/paper
-	@$(BIN)/sufrep paper tables --store results/paper --format markdown --out docs/results/paper/tables.md
-	@$(BIN)/sufrep paper tables --store results/beyond --format markdown --out docs/results/beyond/simulations.md
-	@$(BIN)/sufrep paper tables --store results/beyond_forest --format markdown --out docs/results/beyond/forest.md
-	@$(BIN)/sufrep paper tables --store results/benchmark --format markdown --out docs/results/beyond/benchmark.md
+	@$(call write_tables,paper,paper/tables.md,Tables of the paper's experiments)
+	@$(call write_tables,beyond,beyond/simulations.md,Tables: hidden states in the paper's simulations)
+	@$(call write_tables,beyond_forest,beyond/forest.md,Tables: hidden states with forests)
+	@$(call write_tables,benchmark,beyond/benchmark.md,Tables: real data next to peers)
 	@$(BIN)/sufrep paper figures --store results/causal --out docs/results/effects
-	@$(BIN)/sufrep paper tables --store results/causal --format markdown --out docs/results/effects/simulations.md
+	@$(call write_tables,causal,effects/simulations.md,Tables: simulated treatment effects)
 	@$(BIN)/python examples/report_picture.py docs/how-to/report.png
 	@$(BIN)/python examples/cold_start_figure.py results/cold_start/draws.jsonl docs/results/new-levels.png
 	@$(BIN)/python -m benchmarks.engine_growth draw docs/results/engines/growth.png
