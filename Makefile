@@ -10,7 +10,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)
 # Measuring coverage nearly doubles that time, and the other tests and the doctests reach almost all of the same lines.
 WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py tests/datasets/test_houses.py \
 	tests/cli/test_compare.py tests/effect/test_page.py tests/frames/test_factorize.py \
-	$(addprefix tests/test_,$(addsuffix .py,accumulate archive readme statistics)) \
+	$(addprefix tests/test_,$(addsuffix .py,accumulate archive pages statistics)) \
 	$(addprefix tests/charts/test_,$(addsuffix .py,drift effects points rankings)) \
 	$(addprefix tests/compare/test_,$(addsuffix .py,comparison run snippet)) \
 	$(addprefix tests/paper/test_,$(addsuffix .py,effect_summary effects figures methods models protocols store)) \

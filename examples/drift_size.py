@@ -2,7 +2,7 @@
 
     python examples/drift_size.py --data DATA_FOLDER
 
-prints three tables of markdown; docs/how-to/drift.md quotes them. Tables have 200 levels with normal means and 5
+prints three tables of markdown; docs/results/promises.md quotes them. Tables have 200 levels with normal means and 5
 covariates. Old and new rows are drawn independently, so that levels have about the given numbers of rows. In
 the first table nothing has moved: "any" is the share of simulations that report at least one level, which is
 the false-discovery rate here. In the second table one level in ten has moved, in one of its covariates. The

@@ -2,7 +2,7 @@
 
     python examples/size_and_power.py
 
-prints rates and appends them to results/size_and_power/rates.csv; docs/how-to/compare.md quotes them. Tables have 25
+prints rates and appends them to results/size_and_power/rates.csv; docs/results/promises.md quotes them. Tables have 25
 levels and 4 covariates. The target is standard normal noise plus an effect of each level, which is normal
 with the given standard deviation; classes are its sign. Five methods are compared with one-hot columns, with
 the model "linear". Gains of all folds are kept in a file, so that a run that was stopped goes on.

@@ -41,7 +41,11 @@ class Block:
 def written_pages() -> list[Path]:
     """README and every page of docs that a person wrote."""
     written = (path for folder in FOLDERS for path in sorted((DOCS / folder).rglob("*.md")))
-    return [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *(path for path in written if path not in GENERATED)]
+    return [
+        ROOT / "README.md",
+        *sorted(DOCS.glob("*.md")),
+        *(path for path in written if path not in GENERATED),
+    ]
 
 
 def page_name(page: Path) -> str:

@@ -1,9 +1,9 @@
 """Every block of Python and shell in README and the documentation runs, or says why it does not.
 
-The blocks of a page run in order, in a folder that holds `houses.csv`, some of the simulated houses. A comment above a
-block changes that:
+The blocks of a page run in order, in a folder that holds `houses.csv`, some of the simulated houses. A
+comment above a block changes that:
 
-- ``<!-- output -->``: the text below is what the Python above it prints, up to 5 % of each number.
+- ``<!-- output -->``: the text below is what the Python above it prints, up to a tenth of each number.
 - ``<!-- parsed, not run: reason -->``: commands of sufrep have the options that are shown, but are not run.
 - ``<!-- not run: reason -->``: neither.
 """
@@ -43,7 +43,9 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     printed = ""
     for block in blocks(page):
         if block.mark == "output":
-            assert _same_text(printed, block.text), f"line {block.line} of {page}: the block prints\n{printed}"
+            assert _same_text(printed, block.text), (
+                f"line {block.line} of {page}: the block prints\n{printed}"
+            )
         elif block.mark == "not run":
             continue
         elif block.language == "python":
@@ -124,7 +126,9 @@ def _same_text(found: str, expected: str) -> bool:
     if re.sub(numbers, "0", found).split() != re.sub(numbers, "0", expected).split():
         return False
     pairs = zip(re.findall(numbers, found), re.findall(numbers, expected), strict=True)
-    return all(float(a.replace(",", "")) == pytest.approx(float(b.replace(",", "")), rel=0.05) for a, b in pairs)
+    return all(
+        float(a.replace(",", "")) == pytest.approx(float(b.replace(",", "")), rel=0.1) for a, b in pairs
+    )
 
 
 def _commands(text: str) -> list[list[str]]:
