@@ -99,7 +99,7 @@ def test_results_begin_with_a_short_summary(page: Path) -> None:
         title, summary, *_ = page.read_text("utf-8").split("\n\n")
         assert title.startswith("# ")
         assert summary.startswith("**In short.**")
-        assert len(summary.splitlines()) <= 4
+        assert len(summary.splitlines()) <= 3
 
 
 def test_tables_of_results_exist() -> None:
