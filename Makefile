@@ -13,7 +13,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)
 # Measuring coverage nearly doubles that time, and the other tests and the doctests reach almost all of the same lines.
 WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py tests/datasets/test_houses.py \
 	tests/cli/test_compare.py tests/effect/test_page.py tests/frames/test_factorize.py \
-	$(addprefix tests/test_,$(addsuffix .py,accumulate archive readme statistics)) \
+	$(addprefix tests/test_,$(addsuffix .py,accumulate archive pages statistics)) \
 	$(addprefix tests/charts/test_,$(addsuffix .py,drift effects points rankings)) \
 	$(addprefix tests/compare/test_,$(addsuffix .py,comparison run snippet)) \
 	$(addprefix tests/paper/test_,$(addsuffix .py,effect_summary effects figures methods models protocols store)) \
@@ -86,17 +86,22 @@ format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+# A page of the documentation: a title, and the tables of a store.
+define write_tables
+(printf '# %s\n\n' "$(3)" && $(BIN)/sufrep paper tables --store results/$(1) --format markdown) > docs/results/$(2)
+endef
+
 pictures: $(READY) ## Draw the figures and write the tables of README and docs from results/
-	@$(BIN)/sufrep paper figures --store results/paper --out docs/paper
-	@$(BIN)/sufrep paper tables --store results/paper --format markdown --out docs/paper/tables.md
-	@$(BIN)/sufrep paper tables --store results/beyond --format markdown --out docs/beyond/simulations.md
-	@$(BIN)/sufrep paper tables --store results/beyond_forest --format markdown --out docs/beyond/forest.md
-	@$(BIN)/sufrep paper tables --store results/benchmark --format markdown --out docs/beyond/benchmark.md
-	@$(BIN)/sufrep paper figures --store results/causal --out docs/causal
-	@$(BIN)/sufrep paper tables --store results/causal --format markdown --out docs/causal/simulations.md
-	@$(BIN)/python examples/report_picture.py docs/report.png
-	@$(BIN)/python examples/cold_start_figure.py results/cold_start/draws.jsonl docs/new-levels.png
-	@$(BIN)/python -m benchmarks.engine_growth draw docs/engines/growth.png
+	@$(BIN)/sufrep paper figures --store results/paper --out docs/results/paper
+	@$(call write_tables,paper,paper/tables.md,Tables of the paper's experiments)
+	@$(call write_tables,beyond,beyond/simulations.md,Tables: hidden states in the paper's simulations)
+	@$(call write_tables,beyond_forest,beyond/forest.md,Tables: hidden states with forests)
+	@$(call write_tables,benchmark,beyond/benchmark.md,Tables: real data next to peers)
+	@$(BIN)/sufrep paper figures --store results/causal --out docs/results/effects
+	@$(call write_tables,causal,effects/simulations.md,Tables: simulated treatment effects)
+	@$(BIN)/python examples/report_picture.py docs/how-to/report.png
+	@$(BIN)/python examples/cold_start_figure.py results/cold_start/draws.jsonl docs/results/new-levels.png
+	@$(BIN)/python -m benchmarks.engine_growth draw docs/results/engines/growth.png
 
 bench: $(READY) ## Measure speed and memory against peers (about 30 minutes)
 	@$(BIN)/python -m benchmarks
