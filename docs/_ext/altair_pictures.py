@@ -1,0 +1,41 @@
+"""Pictures of the gallery: the chart that ends a block of code, drawn by vl-convert."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+from sphinx_gallery.scrapers import figure_rst
+
+# The theme of all pictures: letters as large as those of the text next to them, and no frame.
+_THEME = {
+    "config": {
+        "background": "white",
+        "padding": 12,
+        "view": {"stroke": None},
+        "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "gridColor": "#e6e8eb"},
+        "legend": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
+        "header": {"labelFontSize": 13, "titleFontSize": 13},
+        "title": {"fontSize": 15, "anchor": "start", "subtitleFontSize": 12, "offset": 12},
+        "range": {"category": ["#2f78d6", "#d2691e", "#3a9a6d", "#8a5cc2", "#868c95", "#c2417c"]},
+    }
+}
+
+
+@alt.theme.register("gallery", enable=True)
+def _theme() -> alt.theme.ThemeConfig:
+    return alt.theme.ThemeConfig(_THEME)
+
+
+def scrape(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """Save the chart that the block returned, if it is one (sphinx-gallery's interface of scrapers)."""
+    found = block_vars["example_globals"]
+    chart = found.get("___")
+    # The value stays in the globals until another block ends with an expression: draw it once.
+    if not isinstance(chart, alt.TopLevelMixin) or chart is found.get("_drawn"):
+        return ""
+    found["_drawn"] = chart
+    path = Path(next(block_vars["image_path_iterator"]))
+    chart.save(path, format="png", scale_factor=2)
+    return figure_rst([str(path)], gallery_conf["src_dir"])
