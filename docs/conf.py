@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
     ("py:obj", "[a-z_].*|X"),  # parameters and attributes
     ("py:obj", "TimeSeriesSplit|GroupDrift"),
     ("py:func", "sufrep.representation.sort_levels"),
-    # Classes of other libraries, and results that have no page of their own: their docstrings are read in place.
+    # Classes of other libraries, and bases that have no page of their own.
     ("py:class", "(?!sufrep).*"),
     ("py:class", r"sufrep\._.*|sufrep\.encoders\..*|sufrep\.causal\..*"),
 ]

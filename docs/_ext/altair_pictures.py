@@ -14,7 +14,12 @@ _THEME = {
         "background": "white",
         "padding": 12,
         "view": {"stroke": None},
-        "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "gridColor": "#e6e8eb"},
+        "axis": {
+            "labelFontSize": 12,
+            "titleFontSize": 13,
+            "titleFontWeight": "normal",
+            "gridColor": "#e6e8eb",
+        },
         "legend": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
         "header": {"labelFontSize": 13, "titleFontSize": 13},
         "title": {"fontSize": 15, "anchor": "start", "subtitleFontSize": 12, "offset": 12},
@@ -28,7 +33,7 @@ def _theme() -> alt.theme.ThemeConfig:
     return alt.theme.ThemeConfig(_THEME)
 
 
-def scrape(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+def scrape(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
     """Save the chart that the block returned, if it is one (sphinx-gallery's interface of scrapers)."""
     found = block_vars["example_globals"]
     chart = found.get("___")

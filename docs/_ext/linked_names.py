@@ -1,6 +1,6 @@
 """Public names in the prose and in docstrings, such as `MeansEncoder`, link to their pages of the reference.
 
-Pages keep plain Markdown, which reads well on a code host. Of each name, the first mention in a section is a link.
+Pages are plain Markdown, which reads well on a code host. The first mention of a name in a section is a link.
 """
 
 from __future__ import annotations
