@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -rs
 # Tests of whole fits, of solvers, of pages and of programs, which spend their time in other people's code or in loops.
 # Measuring coverage nearly doubles that time, and the other tests and the doctests reach almost all of the same lines.
-WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py tests/datasets/test_houses.py \
+WHOLE_FITS := tests/golden tests/browser tests/docs tests/fuzz tests/causal/test_aipw.py tests/datasets/test_houses.py \
 	tests/cli/test_compare.py tests/effect/test_page.py tests/frames/test_factorize.py \
 	$(addprefix tests/test_,$(addsuffix .py,accumulate archive readme statistics)) \
 	$(addprefix tests/charts/test_,$(addsuffix .py,drift effects points rankings)) \
@@ -23,10 +23,10 @@ WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py te
 WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers unit browser engines format pictures bench fuzz lock clean
+.PHONY: help demo test lint types layers unit browser engines docs docs-serve format pictures bench fuzz lock clean
 
 help: ## Show what can be made
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Compare encodings of zip codes on simulated houses; ends with a report to open
 	@mkdir -p demo_output
@@ -67,6 +67,18 @@ engines: $(READY) ## Make sure that Spark, Ibis and PostgreSQL are there for the
 		$$as_root apt-get update && $$as_root apt-get install --yes --no-install-recommends openjdk-17-jre-headless postgresql < /dev/null; \
 	else echo "Java or PostgreSQL was not found: install them, or the tests that need them will be skipped."; fi
 
+# Only pages whose sources changed are made again, and only changed examples are run; `make clean docs` makes all.
+docs: $(READY) ## Build the documentation site into docs/_build/html, and run its examples; warnings are errors
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,docs]" --constraint constraints.txt
+	@echo "Building the site (the first time about two minutes, because all examples are run)"
+	@OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m sphinx -b html --nitpicky --fail-on-warning --keep-going \
+		--quiet docs docs/_build/html
+	@echo "Open docs/_build/html/index.html, or run: make docs-serve"
+
+SITE_PORT ?= 8020
+docs-serve: docs ## Serve the site on this machine (SITE_PORT=8020)
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html $(SITE_PORT)
+
 format: $(READY) ## Rewrite the code in our style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -95,7 +107,8 @@ lock: $(READY) ## Write the installed versions to constraints.txt
 	@$(BIN)/pip freeze --exclude-editable | grep -v ' @ ' > constraints.txt
 
 clean: ## Remove the environment and everything that was made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage demo_output
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage demo_output \
+		docs/_build docs/gallery docs/reference/generated docs/reference/backreferences
 
 # The stamp makes the second run quiet; a change of the dependencies installs again.
 $(READY): pyproject.toml constraints.txt

@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     # In _ext.
     "commands",
+    "idea_picture",
     "linked_names",
     "mathml",
 ]
