@@ -395,8 +395,8 @@ class MixedModelEncoder(GroupEncoder):
 class LocalEffectEncoder(GroupEncoder):
     """Give each level a function of its own, learnt from nearby rows of the level.
 
-    Use it where levels change along a covariate, as shops by season or aeroplanes from day to day. It
-    looks at pairs of rows, and is the slowest of the encoders for large levels.
+    Use it where levels change along a covariate, as shops by season or aeroplanes from day to day: a row
+    gets what those rows of its level say that are like it.
 
     y = f(z) + e_g(z) + noise within level g, with z the covariates, transformed to normal scores, f a curve
     that all levels share, and e_g a Gaussian process. Two rows of a level have effects with covariance
