@@ -16,6 +16,7 @@ _THEME = {
         "view": {"stroke": None},
         "axis": {
             "labelFontSize": 12,
+            "labelLimit": 320,
             "titleFontSize": 13,
             "titleFontWeight": "normal",
             "gridColor": "#e6e8eb",

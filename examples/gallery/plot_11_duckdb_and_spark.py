@@ -24,8 +24,8 @@ database.execute(
     """
     CREATE TABLE sales AS
     SELECT 'store ' || (i % 500) AS store,
-           2 + i % 500 % 3 + sin(i % 500) / 3 + random() AS items,
-           15 * (1 + i % 500 % 3) + 5 * cos(7 * (i % 500)) + 20 * random() AS basket,
+           2 + i % 500 % 3 + hash(i % 500) % 100 / 150 + random() AS items,
+           15 * (1 + i % 500 % 3) + hash(-i % 500) % 100 / 10 + 20 * random() AS basket,
            random() AS share_fresh
     FROM range(2000000) AS r(i)
     """
