@@ -28,6 +28,7 @@ extensions = [
     "idea_picture",
     "linked_names",
     "mathml",
+    "repository_files",
 ]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]
@@ -47,6 +48,7 @@ nitpick_ignore_regex = [
 # Types stand in the docstrings, where they are easier to read.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 numpydoc_show_class_members = False
 viewcode_line_numbers = True
@@ -83,12 +85,11 @@ html_favicon = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_math_renderer = "mathml"
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "sufrep", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
-    "navbar_persistent": [],
-    "navbar_end": ["search-button-field", "theme-switcher"],
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],

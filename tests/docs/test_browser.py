@@ -31,7 +31,8 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
         contexts.append(browser.new_context(**options))
         page = contexts[-1].new_page()
         page.on("request", lambda request: seen.append(request.url))
-        page.on("console", lambda message: seen.append(f"console: {message.text}"))
+        # The theme logs which theme it sets.
+        page.on("console", lambda message: message.type == "log" or seen.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: seen.append(f"error: {error}"))
         page.goto(address + page_name, wait_until="networkidle")
         return page
