@@ -28,7 +28,6 @@ extensions = [
     "idea_picture",
     "linked_names",
     "mathml",
-    "repository_files",
 ]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]

@@ -22,7 +22,6 @@ DATA_NAMES = [f"sufrep.datasets.{name}" for name in datasets.__all__]
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "gallery").glob("plot_*.py"))
 # Tags whose address the browser asks for on its own; that of <a> is for the reader.
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "video": "src"}
-START_PAGE = Path(__file__).parents[2] / "docs" / "index.md"
 
 
 @pytest.mark.parametrize("name", NAMES + DATA_NAMES)
@@ -56,13 +55,6 @@ def test_the_page_of_the_commands_has_every_option(site: Path) -> None:
     options = set(every_option(get_command(make_app(completes=False))))
     assert len(options) > 50
     assert {option for option in options if f">{option}<" not in text} == set()
-
-
-def test_the_code_of_the_start_page_runs() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", START_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(code, names)
-    assert names["model"].predict(names["houses"][:1]).shape == (1,)
 
 
 def test_every_link_inside_the_site_leads_somewhere(site: Path) -> None:
