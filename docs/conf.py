@@ -24,6 +24,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     # In _ext.
+    "altair_pictures",
     "commands",
     "idea_picture",
     "linked_names",

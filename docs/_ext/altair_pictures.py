@@ -1,12 +1,16 @@
-"""Pictures of the gallery: the chart that ends a block of code, drawn by vl-convert."""
+"""Pages of the gallery: the chart that ends a block of code becomes a picture, drawn by vl-convert."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
+from docutils import nodes
 from sphinx_gallery.scrapers import figure_rst
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 # The theme of all pictures: letters as large as those of the text next to them, and no frame.
 _THEME = {
@@ -32,6 +36,19 @@ _THEME = {
 @alt.theme.register("gallery", enable=True)
 def _theme() -> alt.theme.ThemeConfig:
     return alt.theme.ThemeConfig(_THEME)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Look at every page once it is read."""
+    app.connect("doctree-read", _drop_notes)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _drop_notes(_app: Sphinx, doctree: nodes.document) -> None:
+    """Take the link to the downloads from the top of an example: search results would begin with it."""
+    for note in list(doctree.findall(nodes.note)):
+        if "sphx-glr-download-link-note" in note["classes"]:
+            note.parent.remove(note)
 
 
 def scrape(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:

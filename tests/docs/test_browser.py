@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +58,19 @@ def test_pages_are_complete_and_as_wide_as_the_screen(
         "[...document.images].filter(i => i.loading != 'lazy').every(i => i.complete && i.naturalWidth > 0)"
     )
     assert page.evaluate(loaded)
+
+
+def test_every_page_fits_on_a_phone(open_page: Callable[..., Page], site: Path, address: str) -> None:
+    page = open_page("index.html", 390)
+    too_wide = []
+    for file in sorted(site.rglob("*.html")):
+        name = file.relative_to(site).as_posix()
+        # The source is as wide as its lines; _static holds parts of the theme.
+        if not name.startswith(("_modules/", "_static/")):
+            page.goto(address + name)
+            if page.evaluate("document.documentElement.scrollWidth") > 390:
+                too_wide.append(name)
+    assert too_wide == []
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def every_option(command: Any) -> list[str]:
 
 
 def pages(site: Path) -> list[Path]:
-    return sorted(site.rglob("*.html"))
+    return sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
 
 
 @cache
