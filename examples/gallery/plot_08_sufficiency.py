@@ -2,16 +2,17 @@
 Is the vector enough? Four worlds
 =================================
 
-A short vector replaces a category without loss only if the category acts through something that the other
-columns show. That is an assumption about your data. `sufrep.sufficiency_check` looks for evidence against
-it: does the category still help a model that already has its vector?
+A short vector replaces a category without loss only if the category acts through
+something that the other columns show. That is an assumption about your data.
+`sufrep.sufficiency_check` looks for evidence against it: does the category still help a
+model that already has its vector?
 """
 
 # %%
-# Four worlds with 100 clinics and 4,000 patients. In the first, the assumption holds: patients are of one
-# of two kinds, which shows in their measurements. In the second the kind shows in the outcome only. In the
-# third each clinic has an effect of its own as well. In the fourth, clinics differ in how well a treatment
-# works.
+# Four worlds with 100 clinics and 4,000 patients. In the first, the assumption holds:
+# patients are of one of two kinds, which shows in their measurements. In the second the
+# kind shows in the outcome only. In the third each clinic has an effect of its own as
+# well. In the fourth, clinics differ in how well a treatment works.
 
 import altair as alt
 import numpy as np
@@ -38,10 +39,17 @@ def draw(world: int) -> tuple[pd.DataFrame, np.ndarray]:
     return frame, outcome + X[:, 2] + noise
 
 
-worlds = ["it holds", "the kind does not show", "clinics have own effects", "clinics have own slopes"]
+worlds = [
+    "it holds",
+    "the kind does not show",
+    "clinics have own effects",
+    "clinics have own slopes",
+]
 encoders = {
     "averages of the covariates": MeansEncoder("clinic"),
-    "averages, also of the target": MeansEncoder("clinic", shrinkage="auto", use_target=True),
+    "averages, also of the target": MeansEncoder(
+        "clinic", shrinkage="auto", use_target=True
+    ),
     "mixed model": MixedModelEncoder("clinic"),
 }
 learner = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=15, random_state=0)
@@ -56,37 +64,51 @@ for number, world in enumerate(worlds):
                 "encoder": name,
                 "error": check.loss,
                 "clinic still gains": 100 * check.share,
-                "sufficient": "no evidence against it" if check.sufficient else "not sufficient",
+                "sufficient": "no evidence against it"
+                if check.sufficient
+                else "not sufficient",
             }
         )
 found = pd.DataFrame(rows)
 found.round(1)
 
 # %%
-# Orange marks a vector that is not enough: on patients that took no part in the fit, a model that also
-# knows the clinic is better by the percentage that is shown. Where the kind does not show, or clinics have
-# effects of their own, averages of covariates miss something, and the check says so. With the target among
-# the averages nothing is missing any more.
+# Orange marks a vector that is not enough: on patients that took no part in the fit, a
+# model that also knows the clinic is better by the percentage that is shown. Where the
+# kind does not show, or clinics have effects of their own, averages of covariates miss
+# something, and the check says so. With the target among the averages nothing is
+# missing any more.
 #
-# The last world is a warning. The check adds an intercept for each clinic, and no intercept can show that
-# clinics differ in *slopes*. All three vectors pass, but look at the errors in the table: the mixed model's
-# is much the smallest. The check can show that a vector is not enough; it cannot prove that it is.
+# The last world is a warning. The check adds an intercept for each clinic, and no
+# intercept can show that clinics differ in *slopes*. All three vectors pass, but look
+# at the errors in the table: the mixed model's is much the smallest. The check can show
+# that a vector is not enough; it cannot prove that it is.
 
 base = alt.Chart(found).encode(
-    x=alt.X("encoder", sort=None, title=None, axis=alt.Axis(labelAngle=0, labelLimit=200, orient="top")),
+    x=alt.X(
+        "encoder",
+        sort=None,
+        title=None,
+        axis=alt.Axis(labelAngle=0, labelLimit=200, orient="top"),
+    ),
     y=alt.Y("world", sort=None, title=None, axis=alt.Axis(labelLimit=220)),
 )
 squares = base.mark_rect(stroke="white", strokeWidth=3).encode(
     color=alt.Color(
         "sufficient",
         title=None,
-        scale=alt.Scale(domain=["no evidence against it", "not sufficient"], range=["#cfe0f7", "#e8a06a"]),
+        scale=alt.Scale(
+            domain=["no evidence against it", "not sufficient"],
+            range=["#cfe0f7", "#e8a06a"],
+        ),
         legend=alt.Legend(orient="bottom"),
     )
 )
-text = base.transform_calculate(label="format(datum['clinic still gains'], '.1f') + ' %'").mark_text(
-    fontSize=14
-)
+text = base.transform_calculate(
+    label="format(datum['clinic still gains'], '.1f') + ' %'"
+).mark_text(fontSize=14)
 (squares + text.encode(text="label:N")).properties(
-    width=540, height=220, title="How much the clinic still adds to its vector, in % of the error"
+    width=540,
+    height=220,
+    title="How much the clinic still adds to its vector, in % of the error",
 )

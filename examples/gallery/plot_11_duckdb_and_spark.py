@@ -2,14 +2,14 @@
 Data that stay in DuckDB or Spark
 =================================
 
-Two million rows are in a database, and you do not want to load them to average a few columns by store. An
-encoder needs the moments of each level only: counts, means, squares. Those are a GROUP BY, and encoding is
-a JOIN, so both run where the data are.
+Two million rows are in a database, and you do not want to load them to average a few
+columns by store. An encoder needs the moments of each level only: counts, means,
+squares. Those are a GROUP BY, and encoding is a JOIN, so both run where the data are.
 """
 
 # %%
-# A table of two million sales in 500 stores, made inside DuckDB. In practice it would be a file of Parquet
-# or a table that is already there.
+# A table of two million sales in 500 stores, made inside DuckDB. In practice it would
+# be a file of Parquet or a table that is already there.
 
 import time
 
@@ -33,7 +33,8 @@ database.execute(
 sales = database.table("sales")
 
 # %%
-# The relation goes in, and a relation comes out. Nothing but one row for each store travels to Python.
+# The relation goes in, and a relation comes out. Nothing but one row for each store
+# travels to Python.
 
 started = time.perf_counter()
 encoder = MeansEncoder("store", unseen="prior").fit(sales)
@@ -42,21 +43,34 @@ encoded = encoder.transform(sales)
 print(type(encoded).__name__, encoded.columns)
 
 # %%
-# Each dot is a store. Three kinds of stores appear that no column names. The chart was drawn from 500 rows.
+# Each dot is a store. Three kinds of stores appear that no column names. The chart was
+# drawn from 500 rows.
 
 vectors = encoder.table(library="pandas")
 alt.Chart(vectors).mark_circle(size=40, opacity=0.6, color="#2f78d6").encode(
-    x=alt.X("store_mean_items", title="average number of items", scale=alt.Scale(zero=False)),
-    y=alt.Y("store_mean_basket", title="average basket in dollars", scale=alt.Scale(zero=False)),
-).properties(width=420, height=260, title="500 stores, from two million rows that stayed in DuckDB")
+    x=alt.X(
+        "store_mean_items", title="average number of items", scale=alt.Scale(zero=False)
+    ),
+    y=alt.Y(
+        "store_mean_basket",
+        title="average basket in dollars",
+        scale=alt.Scale(zero=False),
+    ),
+).properties(
+    width=420,
+    height=260,
+    title="500 stores, from two million rows that stayed in DuckDB",
+)
 
 # %%
-# The encoded rows can be written from the database, too, also when they are larger than memory::
+# The encoded rows can be written from the database, too, also when they are larger than
+# memory::
 #
 #     encoded.write_parquet("encoded.parquet")
 #
-# **Spark** takes the same code. It needs a cluster, so the following block is *shown, and was not run* when
-# this page was built (the tests of sufrep run it with a local Spark)::
+# **Spark** takes the same code. It needs a cluster, so the following block is *shown,
+# and was not run* when this page was built (the tests of sufrep run it with a local
+# Spark)::
 #
 #     from pyspark.sql import SparkSession
 #

@@ -2,14 +2,14 @@
 How sure is a vector?
 =====================
 
-A store with five days on record has an average, and so has one with five hundred. Before you act on the
-difference between two stores, you want to know how much of it is chance. Every vector of sufrep has a
-standard error.
+A store with five days on record has an average, and so has one with five hundred.
+Before you act on the difference between two stores, you want to know how much of it is
+chance. Every vector of sufrep has a standard error.
 """
 
 # %%
-# Twelve stores, described by the averages of their days. ``table(errors=True)`` adds the standard error of
-# each entry: the fewer days, the larger.
+# Twelve stores, described by the averages of their days. ``table(errors=True)`` adds
+# the standard error of each entry: the fewer days, the larger.
 
 import numpy as np
 import pandas as pd
@@ -31,8 +31,8 @@ encoder = MeansEncoder("store").fit(days)
 encoder.table(errors=True).sort_values("weight").round(1)
 
 # %%
-# ``plot`` draws the stores, each labelled with its days on record, and a region around each that covers the
-# true vector in 95 of 100 cases. Where regions overlap a lot, as those of the smallest stores do, the data
-# cannot tell the stores apart.
+# ``plot`` draws the stores, each labelled with its days on record, and a region around
+# each that covers the true vector in 95 of 100 cases. Where regions overlap a lot, as
+# those of the smallest stores do, the data cannot tell the stores apart.
 
 encoder.plot()

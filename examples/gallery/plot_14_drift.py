@@ -2,14 +2,15 @@
 Levels that move
 ================
 
-The model has been in use for a year. A hospital now treats other patients, a few have closed, some are new.
-The table of vectors still describes last year. `Drift` says which levels are no longer what they were,
-without the old rows.
+The model has been in use for a year. A hospital now treats other patients, a few have
+closed, some are new. The table of vectors still describes last year. `Drift` says which
+levels are no longer what they were, without the old rows.
 """
 
 # %%
-# Last year's patients of 120 hospitals, and this year's. Six hospitals have specialised since, which nobody
-# announced: their patients are older or more severely ill. Two hospitals are new.
+# Last year's patients of 120 hospitals, and this year's. Six hospitals have specialised
+# since, which nobody announced: their patients are older or more severely ill. Two
+# hospitals are new.
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,8 @@ print(f"new: {drift.n_new}, moved: {drift.n_moved} of 120")
 drift.table().head(9)
 
 # %%
-# The test takes into account that 120 hospitals are looked at: of those that are reported, at most five
-# percent have not moved, on average. The picture shows the ones that moved, and how far.
+# The test takes into account that 120 hospitals are looked at: of those that are
+# reported, at most five percent have not moved, on average. The picture shows the ones
+# that moved, and how far.
 
 drift.plot().properties(width=480)
