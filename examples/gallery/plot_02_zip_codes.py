@@ -3,9 +3,9 @@ Zip codes and house prices
 ==========================
 
 You want to predict what a house sells for. The table has its size, its age and its lot,
-and a zip code, of which there are 300. Some have a hundred sales, many have one or two.
-The zip code matters a lot: a square foot in the old centre costs twice as much as one
-in the countryside. How should it enter the model?
+and a zip code, of which there are 300. The largest has 126 sales, and forty have one or
+two. The zip code matters a lot: a square foot in the old centre costs twice as much as
+one in the countryside. How should it enter the model?
 
 The table comes with the package (`sufrep.datasets.load_houses`). It is simulated, so it
 says how to do it, and not which encoding is best for your data;
