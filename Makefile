@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+READY_FOR_DOCS := $(VENV)/.ready_for_docs
 # Threads that wait for each other would take many times as long. Compiled files are kept, or every program that a test starts
 # would compile the package again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -rs
@@ -68,8 +69,7 @@ engines: $(READY) ## Make sure that Spark, Ibis and PostgreSQL are there for the
 	else echo "Java or PostgreSQL was not found: install them, or the tests that need them will be skipped."; fi
 
 # Only pages whose sources changed are made again, and only changed examples are run; `make clean docs` makes all.
-docs: $(READY) ## Build the documentation site into docs/_build/html, and run its examples; warnings are errors
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,docs]" --constraint constraints.txt
+docs: $(READY_FOR_DOCS) ## Build the documentation site into docs/_build/html, and run its examples; warnings are errors
 	@echo "Building the site (the first time about two minutes, because all examples are run)"
 	@OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m sphinx -b html --nitpicky --fail-on-warning --keep-going \
 		--quiet docs docs/_build/html
@@ -116,4 +116,9 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --constraint constraints.txt
+	@touch $@
+
+# Once it is there, the site builds without a network.
+$(READY_FOR_DOCS): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,docs]" --constraint constraints.txt
 	@touch $@
