@@ -30,7 +30,7 @@ extensions = [
     "linked_names",
     "mathml",
 ]
-exclude_patterns = ["_build", "_ext", "_templates", "gallery/*.ipynb", "gallery/*.py"]
+exclude_patterns = ["_build", "_ext", "_templates"]
 templates_path = ["_templates"]
 
 # Docstrings write `MeansEncoder` for a link to its page. What is no public name stays plain code.
@@ -74,7 +74,6 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 1_000,
     "download_all_examples": False,
-    "copyfile_regex": r".*\.rst",
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -61,4 +61,6 @@ def scrape(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]
     found["_drawn"] = chart
     path = Path(next(block_vars["image_path_iterator"]))
     chart.save(path, format="png", scale_factor=2)
-    return figure_rst([str(path)], gallery_conf["src_dir"])
+    # The title is the text for readers who do not see the picture.
+    title = chart.title if isinstance(chart.title, str) else ""
+    return figure_rst([str(path)], gallery_conf["src_dir"], fig_titles=title)

@@ -72,4 +72,4 @@ alt.Chart(shares).mark_rect().encode(
         legend=alt.Legend(format="%"),
     ),
     column=alt.Column("panel", sort=["true share", "share that was found"], title=None),
-).properties(width=280, height=130)
+).properties(width=280, height=130, title="Patients of 90 clinics, by kind")

@@ -61,4 +61,4 @@ alt.Chart(found).mark_circle(opacity=0.55, color="#2f78d6").encode(
     ),
     y=alt.Y("off by", title="average minus true average, in points"),
     column=alt.Column("panel", title=None),
-).properties(width=290, height=260)
+).properties(width=290, height=260, title="How far off the averages of 300 schools are")

@@ -60,5 +60,5 @@ bars = alt.Chart(found).encode(
     text=alt.Text("error", format=".2f"),
 )
 (bars.mark_bar(color="#2f78d6") + bars.mark_text(align="left", dx=4)).properties(
-    width=480, height=150
+    width=480, height=150, title="Error of the predicted sales of 400 shops"
 )

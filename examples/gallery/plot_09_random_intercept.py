@@ -71,4 +71,6 @@ line = (
     .mark_line(color="#8a9099", strokeDash=[4, 3])
     .encode(x="statsmodels", y="sufrep")
 )
-(line + dots).properties(width=380, height=340)
+(line + dots).properties(
+    width=380, height=340, title="Effects of 200 schools, computed twice"
+)

@@ -61,4 +61,6 @@ truth = (
     .mark_rule(color="#d2691e", strokeWidth=2)
     .encode(x="x")
 )
-model.plot_ladder() + truth
+(model.plot_ladder() + truth).properties(
+    title="Effect of the treatment; the truth is 1"
+)

@@ -69,4 +69,4 @@ alt.Chart(long).mark_rect(stroke="white", strokeWidth=2).encode(
         scale=alt.Scale(scheme="blueorange", domain=[-3, 3]),
         legend=alt.Legend(orient="bottom", gradientLength=300, titleLimit=300),
     ),
-).properties(width=380, height=240)
+).properties(width=380, height=240, title="What the database answers for eight offers")

@@ -48,4 +48,4 @@ drift.table().head(9)
 # reported, at most five percent have not moved, on average. The picture shows the ones
 # that moved, and how far.
 
-drift.plot().properties(width=480)
+drift.plot().properties(width=480, title="Six of 120 hospitals have moved")
