@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 class LowRankEncoder(GroupEncoder):
     """Replace each level by a few directions in which the averages of the covariates differ most.
 
-    Use it where `MeansEncoder` would add too many columns: it keeps what levels have in common and drops
-    what looks like chance. A level becomes its row of the first k left singular vectors of the means
-    matrix.
+    Use it where `MeansEncoder` would add too many columns: it keeps the directions in which levels
+    differ, and drops those that look like chance. A level becomes its row of the first k left singular
+    vectors of the means matrix.
 
     Assumption (lemma 3 of the paper): as for `MeansEncoder`, with k hidden states. The matrix of the
     means (levels × covariates) then has rank k, and its first k left singular vectors lose nothing.
