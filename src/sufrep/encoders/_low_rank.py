@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LowRankEncoder(GroupEncoder):
-    """Replace each level by a few directions in which the averages of the covariates differ most.
+    """Replace each level by its place along the few directions in which covariate means differ most.
 
     Use it where `MeansEncoder` would add too many columns: it keeps the directions in which levels
     differ, and drops those that look like chance. A level becomes its row of the first k left singular

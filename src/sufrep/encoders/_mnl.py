@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class MNLEncoder(GroupEncoder):
     """Replace each level by the coefficients of a logit that predicts it from the covariates.
 
-    Use it to compare with the paper, whose most elaborate encoder it is. ``solver="lda"`` is a closed
-    form for normal covariates, and much faster than the exact fit.
+    Use it to compare with the paper. ``solver="lda"`` is a closed form for normal covariates, and much faster
+    than the exact fit.
 
     Assumption (lemma 4 of the paper): as for `MeansEncoder`, and P(G = g | X = x) is a multinomial
     logit in x. Its coefficients determine E[X | G = g], hence P(L | G = g). They minimise
