@@ -76,8 +76,8 @@ found.round(1)
 # Orange marks a vector that is not enough: on patients that took no part in the fit, a
 # model that also knows the clinic is better by the percentage that is shown. Where the
 # kind does not show, or clinics have effects of their own, averages of covariates miss
-# something, and the check says so. With the target among the averages nothing is
-# missing any more.
+# something, and the check says so. With the target among the averages, the check finds
+# nothing that is missing.
 #
 # The last world is a warning. The check adds an intercept for each clinic, and no
 # intercept can show that clinics differ in *slopes*. All three vectors pass, but look

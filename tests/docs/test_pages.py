@@ -57,6 +57,15 @@ def test_the_page_of_the_commands_has_every_option(site: Path) -> None:
     assert {option for option in options if f">{option}<" not in text} == set()
 
 
+def test_formulas_are_drawn_by_the_browser_itself(site: Path) -> None:
+    assert any("<math" in page.read_text(encoding="utf-8") for page in pages(site))
+
+
+def test_names_in_the_prose_link_to_their_pages(site: Path) -> None:
+    links = scanned(site / "reference" / "glossary.html").links
+    assert "generated/sufrep.LowRankEncoder.html#sufrep.LowRankEncoder" in links
+
+
 def test_every_link_inside_the_site_leads_somewhere(site: Path) -> None:
     broken = defaultdict(list)
     for page in pages(site):
