@@ -1,4 +1,4 @@
-"""Pages of the gallery: the chart that ends a block of code becomes a picture, drawn by vl-convert."""
+"""Pages of the gallery: the chart that ends a block of code becomes a picture, or two: light and dark."""
 
 from __future__ import annotations
 
@@ -10,32 +10,48 @@ from docutils import nodes
 from sphinx_gallery.scrapers import figure_rst
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sphinx.application import Sphinx
 
-# The theme of all pictures: letters as large as those of the text next to them, and no frame.
-_THEME = {
-    "config": {
-        "background": "white",
+# Colours of the page, light and dark: its background, text and faint lines.
+_PAGES = {"light": ("#ffffff", "#222832", "#e6e8eb"), "dark": ("#14181e", "#ced6dd", "#2f353d")}
+_SERIES = ["#2f78d6", "#d2691e", "#3a9a6d", "#8a5cc2", "#868c95", "#c2417c"]
+
+
+def _theme(background: str, ink: str, faint: str) -> Callable[[], Any]:
+    """Letters as large as those of the text next to the picture, and no frame."""
+    small = {"labelFontSize": 12, "titleFontSize": 13, "labelColor": ink, "titleColor": ink}
+    config = {
+        "background": background,
         "padding": 12,
         "view": {"stroke": None},
         "axis": {
-            "labelFontSize": 12,
-            "labelLimit": 320,
-            "titleFontSize": 13,
+            **small,
             "titleFontWeight": "normal",
-            "gridColor": "#e6e8eb",
+            "labelLimit": 320,
+            "gridColor": faint,
+            "domainColor": ink,
+            "tickColor": ink,
         },
-        "legend": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
-        "header": {"labelFontSize": 13, "titleFontSize": 13},
-        "title": {"fontSize": 15, "anchor": "start", "subtitleFontSize": 12, "offset": 12},
-        "range": {"category": ["#2f78d6", "#d2691e", "#3a9a6d", "#8a5cc2", "#868c95", "#c2417c"]},
+        "legend": {**small, "titleFontWeight": "normal"},
+        "header": small,
+        "text": {"color": ink},
+        "title": {
+            "fontSize": 15,
+            "anchor": "start",
+            "subtitleFontSize": 12,
+            "offset": 12,
+            "color": ink,
+            "subtitleColor": ink,
+        },
+        "range": {"category": _SERIES},
     }
-}
+    return lambda: {"config": config}
 
 
-@alt.theme.register("gallery", enable=True)
-def _theme() -> alt.theme.ThemeConfig:
-    return alt.theme.ThemeConfig(_THEME)
+for _page, _colours in _PAGES.items():
+    alt.theme.register(f"gallery_{_page}", enable=False)(_theme(*_colours))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -60,7 +76,16 @@ def scrape(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]
         return ""
     found["_drawn"] = chart
     path = Path(next(block_vars["image_path_iterator"]))
-    chart.save(path, format="png", scale_factor=2)
     # The title is the text for readers who do not see the picture.
     title = chart.title if isinstance(chart.title, str) else ""
-    return figure_rst([str(path)], gallery_conf["src_dir"], fig_titles=title)
+    return "".join(_picture(chart, path, page, title, gallery_conf) for page in _PAGES)
+
+
+def _picture(chart: Any, path: Path, page: str, title: str, gallery_conf: dict[str, Any]) -> str:
+    """Draw the chart for light or dark pages, which alone show it."""
+    # Thumbnails are made of the light one, under the name that sphinx-gallery expects.
+    file = path if page == "light" else path.with_name(f"{path.stem}_{page}.png")
+    with alt.theme.enable(f"gallery_{page}"):
+        chart.save(file, format="png", scale_factor=2)
+    shown = figure_rst([str(file)], gallery_conf["src_dir"], fig_titles=title)
+    return shown.replace("sphx-glr-single-img", f"sphx-glr-single-img only-{page}")

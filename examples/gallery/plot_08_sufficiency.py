@@ -106,7 +106,7 @@ squares = base.mark_rect(stroke="white", strokeWidth=3).encode(
 )
 text = base.transform_calculate(
     label="format(datum['clinic still gains'], '.1f') + ' %'"
-).mark_text(fontSize=14)
+).mark_text(fontSize=14, color="#16191d")
 (squares + text.encode(text="label:N")).properties(
     width=540,
     height=220,
