@@ -5,8 +5,8 @@ A random intercept, next to statsmodels
 Statisticians have had an answer to many small categories for decades: the mixed model
 with a random intercept. Each school gets an effect of its own, which is shrunk towards
 zero, and more so for schools with few pupils. `RandomInterceptEncoder` computes the
-same thing as a transformer, cross-fitted and fast, so that it can be a column of any
-model. Does it find what ``statsmodels`` finds?
+same thing as a transformer, cross-fitted, so that it can be a column of any model. Does
+it find what ``statsmodels`` finds?
 """
 
 # %%
@@ -53,8 +53,7 @@ print(f"largest difference: {(found['statsmodels'] - found['sufrep']).abs().max(
 # %%
 # Each dot is a school, and the line is where both agree. They are not the same to the
 # last digit: statsmodels maximises the likelihood of a linear model, and the encoder
-# regresses on a curve with a bend and estimates the variances from moments, which takes
-# one pass over the rows and scales to millions of levels.
+# regresses on a curve with a bend and estimates the variances from moments.
 
 dots = (
     alt.Chart(found)

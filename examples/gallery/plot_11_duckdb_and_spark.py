@@ -69,8 +69,8 @@ alt.Chart(vectors).mark_circle(size=40, opacity=0.6, color="#2f78d6").encode(
 #     encoded.write_parquet("encoded.parquet")
 #
 # **Spark** takes the same code. It needs a cluster, so the following block is *shown,
-# and was not run* when this page was built (the tests of sufrep run it with a local
-# Spark)::
+# and was not run* when this page was built (the tests of sufrep run code like it with a
+# local Spark)::
 #
 #     from pyspark.sql import SparkSession
 #

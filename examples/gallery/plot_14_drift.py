@@ -2,14 +2,14 @@
 Levels that move
 ================
 
-The model has been in use for a year. A hospital now treats other patients, a few have
-closed, some are new. The table of vectors still describes last year. `Drift` says which
-levels are no longer what they were, without the old rows.
+The model has been in use for a year. Some hospitals now treat other patients, and some
+are new. The table of vectors still describes last year. `Drift` says which levels are
+no longer what they were, without the old rows.
 """
 
 # %%
 # Last year's patients of 120 hospitals, and this year's. Six hospitals have specialised
-# since, which nobody announced: their patients are older or more severely ill. Two
+# since, which nobody announced: their patients are of another age and severity. Two
 # hospitals are new.
 
 import numpy as np
