@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -88,4 +89,4 @@ def _picture(chart: Any, path: Path, page: str, title: str, gallery_conf: dict[s
     with alt.theme.enable(f"gallery_{page}"):
         chart.save(file, format="png", scale_factor=2)
     shown = figure_rst([str(file)], gallery_conf["src_dir"], fig_titles=title)
-    return shown.replace("sphx-glr-single-img", f"sphx-glr-single-img only-{page}")
+    return f"\n.. container:: only-{page}\n\n{indent(shown, '    ')}\n"

@@ -41,7 +41,8 @@ this_year = patients(np.arange(122), moved)
 encoder = MeansEncoder("hospital").fit(last_year)
 drift = encoder.drift(this_year)
 print(f"new: {drift.n_new}, moved: {drift.n_moved} of 120")
-drift.table().head(9)
+columns = ["hospital", "status", "rows_then", "rows_now", "covariate", "difference"]
+drift.table()[columns].head(9).round(2)
 
 # %%
 # The test takes into account that 120 hospitals are looked at: of those that are
