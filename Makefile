@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 # Two stamps: what `make demo` needs, and on top of it what tests and checks need, which is four times as large.
 DEMO_READY := $(VENV)/.demo_ready
 READY := $(VENV)/.ready
+READY_FOR_DOCS := $(VENV)/.ready_for_docs
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Threads that wait for each other would take many times as long. Compiled files are kept, or every program that a test starts
 # would compile the package again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -rs
 # Tests of whole fits, of solvers, of pages and of programs, which spend their time in other people's code or in loops.
 # Measuring coverage nearly doubles that time, and the other tests and the doctests reach almost all of the same lines.
-WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py tests/datasets/test_houses.py \
+WHOLE_FITS := tests/golden tests/browser tests/docs tests/fuzz tests/causal/test_aipw.py tests/datasets/test_houses.py \
 	tests/cli/test_compare.py tests/effect/test_page.py tests/frames/test_factorize.py \
 	$(addprefix tests/test_,$(addsuffix .py,accumulate archive pages statistics)) \
 	$(addprefix tests/charts/test_,$(addsuffix .py,drift effects points rankings)) \
@@ -26,10 +27,11 @@ WHOLE_FITS := tests/golden tests/browser tests/fuzz tests/causal/test_aipw.py te
 WHOLE_FITS_LOG := .pytest_cache/whole_fits.log
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers unit browser engines dist oldest workflows format pictures bench fuzz lock clean
+.PHONY: help demo test lint types layers unit browser engines docs docs-serve dist oldest workflows format pictures bench fuzz \
+	lock clean
 
 help: ## Show what can be made
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(DEMO_READY) ## Compare encodings of zip codes on simulated houses; ends with a report to open
 	@mkdir -p demo_output
@@ -69,6 +71,17 @@ engines: $(READY) ## Make sure that Spark, Ibis and PostgreSQL are there for the
 		if [ "$$(id -u)" != 0 ] && command -v sudo > /dev/null; then as_root=sudo; fi; \
 		$$as_root apt-get update && $$as_root apt-get install --yes --no-install-recommends openjdk-17-jre-headless postgresql < /dev/null; \
 	else echo "Java or PostgreSQL was not found: install them, or the tests that need them will be skipped."; fi
+
+# Only pages whose sources changed are made again, and only changed examples are run; `make clean docs` makes all.
+docs: $(READY_FOR_DOCS) ## Build the documentation site into docs/_build/html, and run its examples; warnings are errors
+	@echo "Building the site (the first time about two minutes, because all examples are run)"
+	@OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python -m sphinx -b html --nitpicky --fail-on-warning --keep-going \
+		--quiet docs docs/_build/html
+	@echo "Open docs/_build/html/index.html, or run: make docs-serve"
+
+SITE_PORT ?= 8020
+docs-serve: docs ## Serve the site on this machine (SITE_PORT=8020)
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html $(SITE_PORT)
 
 # Nothing of these three is needed for `make test`. The tools of each are in an environment of its own under build/.
 dist: ## Build sdist and wheel (same bytes twice), check them, test the wheel alone and with each extra (minutes)
@@ -115,7 +128,8 @@ lock: $(READY) ## Write the installed versions to constraints.txt
 	@$(BIN)/pip freeze --exclude-editable | grep -v ' @ ' > constraints.txt
 
 clean: ## Remove the environment and everything that was made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage demo_output
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage demo_output \
+		docs/_build docs/gallery docs/reference/generated docs/reference/backreferences
 
 # The stamps make the second run quiet; a change of the dependencies installs again.
 $(DEMO_READY): pyproject.toml constraints.txt
@@ -128,4 +142,9 @@ $(DEMO_READY): pyproject.toml constraints.txt
 $(READY): $(DEMO_READY)
 	@echo "Adding to $(VENV) what tests and checks need (once, about two minutes)"
 	@$(INSTALL) --editable ".[dev]"
+	@touch $@
+
+# Once it is there, the site builds without a network.
+$(READY_FOR_DOCS): $(READY)
+	@$(INSTALL) --editable ".[dev,docs]"
 	@touch $@

@@ -142,7 +142,7 @@ def _run_command(command: list[str], block: Block) -> None:
     if program == "sufrep":
         _run_sufrep(arguments, run=block.mark is None)
     elif program == "make":
-        targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+        targets = re.findall(r"^([\w-]+):.*##", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
         assert {name for name in arguments if "=" not in name} <= {*targets}
     elif program == "pip":
         _check_extras(arguments)

@@ -37,7 +37,10 @@ def _predicts_probabilities(self: ColdStartEstimator) -> bool:
 
 @dataclass(eq=False, repr=False)
 class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
-    """An encoder and a learner that is also trained to predict for levels without a target.
+    """Join an encoder and a learner, and train the learner also for levels without a target.
+
+    Use it if new levels will appear after training, such as zip codes without a sale. Known levels are
+    predicted as by a pipeline of the two.
 
     A learner that is trained on encoded rows trusts the vectors of the levels, which it has seen together
     with their targets. For a level that training did not see (a *cold start*), the vector comes from a few
