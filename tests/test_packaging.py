@@ -80,7 +80,7 @@ def test_the_oldest_versions_are_the_floors_of_the_package(name):
 def test_every_extra_for_users_has_a_smoke_test():
     text = (ROOT / "release" / "smoke.py").read_text()
     tests = set(re.findall(r"^def (\w+)\(_?folder: Path", text, flags=re.MULTILINE))
-    assert set(EXTRAS) - tests == {"dev", "test"} | (set(EXTRAS) & {"docs"})
+    assert set(EXTRAS) - tests == {"dev", "test", "docs"}
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -93,8 +93,7 @@ def test_workflows_are_complete_and_run_what_exists(path):
         assert job["timeout-minutes"] <= 60
         for step in job["steps"]:
             for target in re.findall(r"make (\w+)", step.get("run", "")):
-                # The site has a branch of its own until it is merged.
-                assert target in targets | {"docs"}
+                assert target in targets
 
 
 def test_workflows_test_every_version_of_python_that_the_package_names():

@@ -29,9 +29,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return defined
 
 
-def test_the_block_of_spark_runs(
-    names: dict[str, Any], tmp_path: Path, spark_session: Any
-) -> None:
+def test_the_block_of_spark_runs(names: dict[str, Any], tmp_path: Path, spark_session: Any) -> None:
     (block,) = (block.text for block in blocks(GUIDE) if "mapInPandas" in block.text)
     sales = spark_session.createDataFrame(pl.concat(names["days"]).to_arrow()).repartition(3)
     names |= {"sales": sales, "shared_folder": str(tmp_path)}

@@ -213,11 +213,10 @@ def split_rows(
     and that block is then the first fold, without training rows.
     """
     # Loads half of scikit-learn, for encoders that cross-fit only (python -m benchmarks --only imports).
-    from sklearn.model_selection import KFold, TimeSeriesSplit, check_cv
+    from sklearn.model_selection import KFold, check_cv
 
     if n_rows < 2:
         return []
-    from sklearn.model_selection import KFold, check_cv
 
     if cv is None:
         cv = 5
