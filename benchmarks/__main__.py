@@ -15,6 +15,7 @@ from benchmarks import (
     bench_drift,
     bench_effects,
     bench_engines,
+    bench_imports,
     bench_latent_state,
     bench_local_effect,
     bench_means,
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "sufficient": bench_sufficient,
     "compare": bench_compare,
     "engines": bench_engines,
+    "imports": bench_imports,
 }
 
 

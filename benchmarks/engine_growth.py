@@ -1,7 +1,7 @@
 """How ``MeansEncoder.fit`` in memory grows with rows and with levels, next to polars by hand.
 
     python -m benchmarks.engine_growth measure
-    python -m benchmarks.engine_growth draw docs/engines/growth.png
+    python -m benchmarks.engine_growth draw docs/results/engines/growth.png
 
 The first command adds lines to ``results/engines/growth.jsonl``, the second draws them.
 """

@@ -1,6 +1,6 @@
 """Draw what examples/cold_start.py has stored.
 
-python examples/cold_start_figure.py results/cold_start/draws.jsonl docs/new-levels.png
+python examples/cold_start_figure.py results/cold_start/draws.jsonl docs/results/new-levels.png
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python examples/coverage_of_errors.py [N_SEEDS]
 
-prints the table of docs/errors.md: coverage of vector ± 1.96 standard errors (``table(errors=True)``), over
-all entries and levels, and over the levels with fewer than ten rows; means over samples (seeds 0, 1, …; 20 by
-default) and their standard errors. A sample has 200 levels (in the last column 50) with 2 to about 100 rows,
-drawn so that the true vectors are known: those that endless rows of every level would give, with directions,
-scales and states as they were learnt.
+prints the table of docs/results/promises.md: coverage of vector ± 1.96 standard errors
+(``table(errors=True)``), over all entries and levels, and over the levels with fewer than ten rows; means
+over samples (seeds 0, 1, …; 20 by default) and their standard errors. A sample has 200 levels (in the last
+column 50) with 2 to about 100 rows, drawn so that the true vectors are known: those that endless rows of
+every level would give, with directions, scales and states as they were learnt.
 """
 
 from __future__ import annotations

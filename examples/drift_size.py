@@ -2,12 +2,12 @@
 
     python examples/drift_size.py --data DATA_FOLDER
 
-prints three tables of markdown; docs/drift.md quotes them. Tables have 200 levels with normal means and 5
-covariates. Old and new rows are drawn independently, so that levels have about the given numbers of rows. In
-the first table nothing has moved: "any" is the share of simulations that report at least one level, which is
-the false-discovery rate here. In the second table one level in ten has moved, in one of its covariates. The
-third table has real data, from the folder of `sufrep.datasets`: a random 30 % of the rows are called new, so
-that nothing has moved. Without a folder it is left out.
+prints three tables of markdown; docs/results/promises.md quotes them. Tables have 200 levels with normal
+means and 5 covariates. Old and new rows are drawn independently, so that levels have about the given numbers
+of rows. In the first table nothing has moved: "any" is the share of simulations that report at least one
+level, which is the false-discovery rate here. In the second table one level in ten has moved, in one of its
+covariates. The third table has real data, from the folder of `sufrep.datasets`: a random 30 % of the rows are
+called new, so that nothing has moved. Without a folder it is left out.
 """
 
 from __future__ import annotations

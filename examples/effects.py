@@ -2,7 +2,7 @@
 
     python examples/effects.py DATA_FOLDER
 
-prints the tables of docs/causal.md. The folder holds males.csv (R package Ecdat), star.csv (AER) and
+prints the tables of docs/results/effects.md. The folder holds males.csv (R package Ecdat), star.csv (AER) and
 learning_mindsets.csv (Atlantic Causal Inference Conference 2018). Outcome models are linear, propensities
 logistic; 10 folds, 5 repeats, seed 0.
 """
@@ -87,7 +87,7 @@ def make_model(group: str, **parameters: Any) -> AIPW:
 
 def main() -> None:
     """Print the ladder of each data set, and how the effect of the course differs between schools."""
-    warnings.simplefilter("ignore")  # most persons never change their union: docs/causal.md says so
+    warnings.simplefilter("ignore")  # most persons never change their union: docs/results/effects.md says so
     folder = Path(sys.argv[1])
     for load in (wage_panel, small_classes, learning_mindsets):
         model, rows = load(folder)

@@ -2,7 +2,7 @@
 
     python examples/limits.py
 
-prints the table of docs/limits.md: how much the level adds to its encoding, on held-out folds.
+prints the table of docs/results/promises.md: how much the level adds to its encoding, on held-out folds.
 """
 
 from __future__ import annotations

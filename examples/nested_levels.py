@@ -2,11 +2,11 @@
 
     python examples/nested_levels.py DATA_FOLDER
 
-prints the table of docs/nested.md: squared errors of xgboost with shrunken means and the target, in percent
-of those without the column that contains the levels. "parent" shrinks levels towards it; "two groups" encodes
-it as another group; the last way does both. A fifth of the levels is held out whole ("new levels"), and half
-of the rows of the others ("new rows"). Means over five draws, seeds 300 to 304, and their standard errors.
-DATA_FOLDER is that of `sufrep.datasets`.
+prints the table of docs/results/new-levels.md: squared errors of xgboost with shrunken means and the target,
+in percent of those without the column that contains the levels. "parent" shrinks levels towards it; "two
+groups" encodes it as another group; the last way does both. A fifth of the levels is held out whole ("new
+levels"), and half of the rows of the others ("new rows"). Means over five draws, seeds 300 to 304, and their
+standard errors. DATA_FOLDER is that of `sufrep.datasets`.
 """
 
 from __future__ import annotations

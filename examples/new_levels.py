@@ -2,11 +2,12 @@
 
     python examples/new_levels.py DATA_FOLDER [--first-seed 100] [METHOD ...]
 
-prints a table of docs/life-of-a-level.md: squared errors of xgboost on the rows of levels that training did
-not see, in percent of dropping the column (means over five draws of the levels, and their standard errors).
-"prior" gives new levels the vector of an average level, "estimate" the vector that their own rows say, and
-"cold start" is `sufrep.ColdStartEstimator`. Tables with more than 20,000 rows are cut to whole levels with
-about as many. DATA_FOLDER is that of `sufrep.datasets`, with wages.csv.gz in its folder sigrist2023.
+prints a table of docs/results/new-levels.md: squared errors of xgboost on the rows of levels that training
+did not see, in percent of dropping the column (means over five draws of the levels, and their standard
+errors). "prior" gives new levels the vector of an average level, "estimate" the vector that their own rows
+say, and "cold start" is `sufrep.ColdStartEstimator`. Tables with more than 20,000 rows are cut to whole
+levels with about as many. DATA_FOLDER is that of `sufrep.datasets`, with wages.csv.gz in its folder
+sigrist2023.
 """
 
 from __future__ import annotations

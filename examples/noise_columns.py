@@ -5,8 +5,8 @@
 Rows of four real tables (DATA is the folder of ``sufrep.datasets``) get a group column of random levels, half
 of the samples with about 20 rows a level and half with about 5. In "noise" it says nothing; in "weak" each
 level adds an effect to the target, with a tenth of its standard deviation. xgboost is the judge, and predicts
-new rows afterwards. The table of docs/limits.md: how often the column is dropped, and the squared error in
-percent of dropping it always. Samples that the file already has are not run again.
+new rows afterwards. The table of docs/results/promises.md: how often the column is dropped, and the squared
+error in percent of dropping it always. Samples that the file already has are not run again.
 """
 
 from __future__ import annotations

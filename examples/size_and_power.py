@@ -2,10 +2,11 @@
 
     python examples/size_and_power.py
 
-prints rates and appends them to results/size_and_power/rates.csv; docs/compare.md quotes them. Tables have 25
-levels and 4 covariates. The target is standard normal noise plus an effect of each level, which is normal
-with the given standard deviation; classes are its sign. Five methods are compared with one-hot columns, with
-the model "linear". Gains of all folds are kept in a file, so that a run that was stopped goes on.
+prints rates and appends them to results/size_and_power/rates.csv; docs/results/promises.md quotes them.
+Tables have 25 levels and 4 covariates. The target is standard normal noise plus an effect of each level,
+which is normal with the given standard deviation; classes are its sign. Five methods are compared with
+one-hot columns, with the model "linear". Gains of all folds are kept in a file, so that a run that was
+stopped goes on.
 
 An effect of 0 is pure noise. Methods are still not equal then: one-hot columns fit the noise of every level,
 so their errors and log losses are truly higher, and a test that finds this is right. The size of the

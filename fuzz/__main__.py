@@ -1,4 +1,4 @@
-"""Look for defects for some minutes: ``python -m fuzz --minutes 5``; see docs/reliability.md.
+"""Look for defects for some minutes: ``python -m fuzz --minutes 5``; see docs/reference/reliability.md.
 
 A case that fails is printed with its seed and stored in ``fuzz/corpus``; ``--case commands:12345`` runs the
 case of a seed again. The exit code is 1 if anything was found.

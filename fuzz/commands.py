@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fuzz.damage import write_originals
 from fuzz.grammar import command_line
@@ -109,9 +110,25 @@ def write_inputs(folder: Path) -> None:
     for name, content in texts.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
+    _write_parts(folder)
     (folder / "link.csv").symlink_to("table.csv")
     (folder / "dangling.csv").symlink_to("not_there.csv")
     (folder / "circle.csv").symlink_to("circle.csv")
+
+
+def _write_parts(folder: Path) -> None:
+    """Write folders of files that are one table, and one of files that are none."""
+    table = pl.read_parquet(folder / "table.parquet")
+    half = len(table) // 2
+    parts = {"a": table[:half], "b": table[half:]}
+    for name in ("parts", "csvs", "mixed"):
+        (folder / name).mkdir()
+    for name, rows in parts.items():
+        rows.write_parquet(folder / "parts" / f"{name}.parquet")
+        rows.write_csv(folder / "csvs" / f"{name}.csv")
+    parts["a"].write_parquet(folder / "mixed" / "a.parquet")
+    other = parts["b"].with_columns(pl.col("size").cast(pl.String), more=1)
+    other.write_parquet(folder / "mixed" / "b.parquet")
 
 
 # In the worker
@@ -248,7 +265,7 @@ def _values(arguments: list[str], options: tuple[str, ...]) -> list[str]:
 def _inputs(arguments: list[str]) -> list[str]:
     """The files that the first positional arguments name."""
     positional = []
-    for word in arguments[1:3]:
+    for word in arguments[1:]:
         if word.startswith("--"):
             break
         positional.append(re.sub(r"^(sqlite|duckdb):", "", word).partition("#")[0])

@@ -25,6 +25,20 @@ _ODD_TABLES = [
     """.split(),
     *("name [1] *.csv", _LONG, ""),
 ]
+# Tables of several files, which are not read into memory.
+_SEVERAL_TABLES = [
+    *([name] for name in "parts parts/*.parquet csvs csvs/*.csv".split()),
+    *(["parts/a.parquet", "parts/b.parquet"], ["table.csv", "table.csv"], ["csvs/a.csv", "csvs/b.csv"]),
+]
+_ODD_SEVERAL_TABLES = [
+    *(
+        [name]
+        for name in "mixed mixed/* nothing/*.parquet *.csv parts/c.parquet ** folder broken_store".split()
+    ),
+    *(["table.csv", "table.parquet"], ["parts", "csvs"], ["parts", "nowhere"], ["parts", "cut.parquet"]),
+    *(["means.sufrep", "parts"], ["parts/a.parquet", "-"], ["sqlite:table.sqlite#sales", "table.csv"]),
+    ["", ""],
+]
 _ENCODERS = "means.sufrep low_rank.sufrep one_hot.sufrep fisher.sufrep mixed_model.sufrep".split()
 _ODD_ENCODERS = ["", *"cut.sufrep text.sufrep table.csv folder nowhere.sufrep /dev/null old.html".split()]
 _NEW = "new.csv new.tsv new.csv.gz new.parquet new.feather - /dev/stdout".split()
@@ -83,6 +97,14 @@ def _table(rng: np.random.Generator) -> str:
     return _pick(rng, _TABLES, _ODD_TABLES, 0.4)
 
 
+def _tables(rng: np.random.Generator) -> list[str]:
+    """What commands take that read several files as one table."""
+    if rng.random() < 0.75:
+        return [_table(rng)]
+    several = _ODD_SEVERAL_TABLES if rng.random() < 0.3 else _SEVERAL_TABLES
+    return several[rng.integers(len(several))]
+
+
 def _column(rng: np.random.Generator) -> str:
     return _pick(rng, _COLUMNS, _ODD_COLUMNS, 0.06)
 
@@ -109,9 +131,14 @@ def _shared(rng: np.random.Generator) -> Options:
     }
 
 
+def _lazy(rng: np.random.Generator) -> Options:
+    """Options for tables that are not read into memory."""
+    return {"--lazy": list, "--partition-by": lambda: _several(rng, lambda: _column(rng))}
+
+
 def _encode(rng: np.random.Generator) -> list[str]:
     method = _pick(rng, _METHODS if rng.random() < 0.9 else _SLOW_METHODS, _ODD_METHODS, 0.05)
-    words = ["encode", _table(rng), "--group", *_several(rng, lambda: _group(rng)), "--method", method]
+    words = ["encode", *_tables(rng), "--group", *_several(rng, lambda: _group(rng)), "--method", method]
     if rng.random() < 0.8:
         words += ["--target", _pick(rng, ["price"], [*_COLUMNS, *_ODD_COLUMNS], 0.1)]
     if rng.random() < 0.95:
@@ -123,6 +150,10 @@ def _encode(rng: np.random.Generator) -> list[str]:
         0.07,
         {
             **_shared(rng),
+            **_lazy(rng),
+            "--fold": lambda: [_column(rng)],
+            "--sample-rows": lambda: [_pick(rng, ["10", "1000"], _NUMBERS)],
+            "--sample-by": lambda: [_column(rng)],
             "--param": lambda: _several(rng, lambda: str(rng.choice(_PARAMETERS))),
             "--seed": lambda: [str(rng.choice(_NUMBERS))],
             "--unseen": lambda: [_pick(rng, ["prior", "error"], ["", "x"])],
@@ -134,10 +165,10 @@ def _encode(rng: np.random.Generator) -> list[str]:
 
 
 def _apply(rng: np.random.Generator) -> list[str]:
-    words = ["apply", _pick(rng, _ENCODERS, _ODD_ENCODERS), _table(rng)]
+    words = ["apply", _pick(rng, _ENCODERS, _ODD_ENCODERS), *_tables(rng)]
     if rng.random() < 0.95:
         words += ["--out", _pick(rng, _NEW, _ODD_OUTPUTS)]
-    shared = _shared(rng)
+    shared = {**_shared(rng), **_lazy(rng)}
     del shared["--covariates"]
     return words + _options(rng, 0.07, shared)
 

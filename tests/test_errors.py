@@ -16,6 +16,9 @@ from sufrep.errors import (
     ColumnsMismatchError,
     GroupValueError,
     InfiniteValueError,
+    LazyLimitError,
+    LazyOutputError,
+    LazyWords,
     NoGroupWarning,
     SufrepError,
     TableColumnError,
@@ -29,7 +32,7 @@ from sufrep.errors import (
 CLASSES = [
     kind
     for _, kind in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(kind, SufrepError) and kind is not SufrepError
+    if issubclass(kind, SufrepError) and kind not in (SufrepError, LazyLimitError)  # bases of errors
 ]
 # The others get their message where they are raised.
 WITH_MESSAGE = [kind for kind in CLASSES if "__init__" in vars(kind)]
@@ -148,3 +151,20 @@ def test_a_warning_of_transform_points_at_the_line_of_the_user():
     with pytest.warns(UnseenLevelsWarning, match="of type int") as caught:
         encoder.transform(pd.DataFrame({"a": [1, 2], "x": np.arange(2.0)}))
     assert caught[0].filename == __file__
+
+
+def test_limits_of_lazy_frames_can_be_said_in_other_words():
+    error = pickle.loads(pickle.dumps(LazyOutputError.of_columns(1_100, 1_000)))
+    assert (
+        str(error)
+        == error.worded(LazyWords())
+        == (
+            "The encoding has 1,100 new columns; on a lazy frame it has at most 1,000.\n"
+            "Hint: choose an encoder with fewer columns, such as LowRankEncoder, or collect the frame first."
+        )
+    )
+    other = LazyWords(of_frame="of a folder", collect="name a file", narrow="--method low_rank")
+    assert error.worded(other) == (
+        "The encoding has 1,100 new columns; of a folder it has at most 1,000.\n"
+        "Hint: choose an encoder with fewer columns, such as --method low_rank, or name a file first."
+    )

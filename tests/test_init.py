@@ -21,10 +21,21 @@ def test_importing_the_package_loads_only_the_standard_library():
     assert set(shown.stdout.split()) - sys.stdlib_module_names == {"sufrep"}
 
 
+def test_an_encoder_loads_no_learner():
+    heavy = ("sklearn.ensemble", "sklearn.model_selection", "sklearn.cluster", "sufrep._files")
+    code = (
+        "import sys, sklearn.base, scipy.sparse; before = set(sys.modules); from sufrep import MeansEncoder; "
+        f"print(*(set(sys.modules) - before) & {{*{heavy}}})"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "\n"
+
+
 def test_names_are_loaded_by_the_import_statement_by_star_and_by_dir():
     code = (
         "import sufrep; from sufrep import *; from sufrep import compare, simulate, MeansEncoder; "
         "assert all(hasattr(sufrep, name) for name in sufrep.__all__); "
+        "assert all(hasattr(sufrep.encoders, name) for name in sufrep.encoders.__all__); "
         "import sufrep._compare, sufrep._simulate; "
         "print(type(sufrep.compare).__name__, type(sufrep.simulate).__name__)"
     )
@@ -46,3 +57,5 @@ def test_dir_lists_the_public_names_for_completion():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'sufrep' has no attribute 'MeanEncoder'"):
         attrgetter("MeanEncoder")(sufrep)
+    with pytest.raises(AttributeError, match=r"module 'sufrep\.encoders' has no attribute 'MeanEncoder'"):
+        attrgetter("MeanEncoder")(sufrep.encoders)

@@ -47,7 +47,7 @@ def test_every_method_and_component_is_explained_in_one_line():
 
 
 def test_the_documentation_explains_the_methods_in_the_same_words():
-    text = (Path(__file__).parents[1] / "docs" / "compare.md").read_text("utf-8")
+    text = (Path(__file__).parents[1] / "docs" / "how-to" / "compare.md").read_text("utf-8")
     listed = [f"| `{method}` | {METHOD_TEXTS[method]} |" for method in COMPARED_METHODS]
     assert "\n".join(listed) in text
 

@@ -1,42 +1,45 @@
-"""What the README shows is true."""
+"""What README and the page about the encoders say is true; tests/test_pages.py runs their code."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import pytest
+from tests.pages import DOCS, ROOT, blocks
 
-from sufrep import load
+import sufrep
 from sufrep.encoders import METHODS
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
+ENCODERS = (DOCS / "explanation" / "encoders.md").read_text("utf-8")
 
 
-def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    first, second = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    names: dict[str, object] = {}
-    exec(first, names)
-    expected = names["model"][0].transform(names["houses"])
-    assert (load("zipcode.sufrep").transform(names["houses"]) == expected).all()
-    exec(second, names)
-    # Some of the rows, because this test is about the code.
-    assert names["model"].fit(names["houses"][:600], names["price"][:600])[0].report_["summary"]
+def test_the_readme_fits_on_a_screen() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= 75
 
 
-def test_the_table_of_the_readme_names_every_method() -> None:
-    rows = [line for line in README.splitlines() if line.startswith("| `")]
-    named = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[3])}
-    assert named == set(METHODS)
-
-
-@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)]+)\)", README))
-def test_every_link_of_the_readme_leads_somewhere(target: str) -> None:
-    assert (ROOT / target).exists()
+def test_the_example_of_the_readme_is_short_and_prints_a_gain() -> None:
+    (example,) = [block.text for block in blocks(README) if block.language == "python"]
+    assert len([line for line in example.splitlines() if line and not re.match("import|from", line)]) <= 10
+    assert "less error" in example
 
 
 def test_the_two_commands_are_shown() -> None:
-    assert "make demo" in README
-    assert "make test" in README
+    text = README.read_text("utf-8")
+    assert "make demo" in text
+    assert "make test" in text
+
+
+def test_the_table_of_the_encoders_names_every_method() -> None:
+    rows = [line.split("|") for line in ENCODERS.splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row[3])} == set(METHODS)
+
+
+def test_every_encoder_is_described() -> None:
+    headings = "\n".join(re.findall(r"^### .*$", ENCODERS, flags=re.MULTILINE))
+    encoders = {type(sufrep.make_encoder(method, "g")).__name__ for method in METHODS}
+    assert {name for name in encoders if name not in headings} == set()
+
+
+def test_every_public_encoder_is_described() -> None:
+    public = {name for name in sufrep.__all__ if name.endswith(("Encoder", "Regressor", "Estimator"))}
+    assert {name for name in public if name not in ENCODERS} == set()

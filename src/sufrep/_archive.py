@@ -5,7 +5,7 @@ a file makes us read is never larger than the file. And for given members there 
 flags and the directory at the end are compared with those that `archive_of` writes. That refuses, without a
 rule for each, members that overlap, occur twice, are encrypted or compressed, lie outside, or follow the end.
 The manifest is JSON in the one form that `json_of` writes, which likewise refuses repeated keys, NaN, numbers
-out of range and text that is not UTF-8. ``docs/file-format.md`` describes the members.
+out of range and text that is not UTF-8. ``docs/reference/file-format.md`` describes the members.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Boosted trees of `compare`: what most people would try first.
 COMPARISON_XGBOOST = {"n_estimators": 200, "max_depth": 5, "learning_rate": 0.1}
-# Boosted trees of the paper's experiments: chosen by hand for speed; see docs/paper.md.
+# Boosted trees of the paper's experiments: chosen by hand for speed; see docs/results/paper.md.
 PAPER_XGBOOST = {"n_estimators": 100, "learning_rate": 0.2, "max_depth": 4, "n_jobs": 1}
 # Trees of a forest. grf's default is 2,000; more trees change the error little and the time in proportion.
 COMPARISON_TREES = 100

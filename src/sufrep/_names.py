@@ -60,7 +60,7 @@ DESCRIBING_METHODS = ("means", "low_rank", "sparse_low_rank", "mnl", "latent_sta
 DROP, TARGET_ENCODER, ONE_HOT = "drop", "target_encoder", "one_hot"
 COMPARED_METHODS = (*ENCODERS, TARGET_ENCODER, DROP)
 # What each method makes of a level, in one line, and what the components of `SufficientEncoder` do that are
-# no methods themselves. The report and docs/compare.md show these lines.
+# no methods themselves. The report and docs/how-to/compare.md show these lines.
 METHOD_TEXTS = {
     "one_hot": "One column for each level but one: 1 in the rows of the level, 0 elsewhere.",
     "deviation": "One column for each level but one, which compares the level with the mean of all levels.",

@@ -1,9 +1,9 @@
 """Values as JSON and arrays of numbers, without code.
 
 `Packer.pack` and `Unpacker.unpack` are inverse. Values that JSON lacks are objects with one key that starts
-with "$"; ``docs/file-format.md`` lists them. Long sequences become arrays, one for each kind of item, so that
-the JSON stays small however many levels there are. Which records there are, and what their fields hold, is
-given: `sufrep.moments` and `sufrep.encoders._packing` list theirs.
+with "$"; ``docs/reference/file-format.md`` lists them. Long sequences become arrays, one for each kind of
+item, so that the JSON stays small however many levels there are. Which records there are, and what their
+fields hold, is given: `sufrep.moments` and `sufrep.encoders._packing` list theirs.
 """
 
 from __future__ import annotations

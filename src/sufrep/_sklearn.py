@@ -41,6 +41,7 @@ def take_rows(X: Any, rows: Any) -> Any:
 
 
 # Three more are set, overridden or read by name, where a class of ours has to: ``_parameter_constraints`` of
-# every estimator declares and lists its parameters, ``BaseEstimator._html_repr`` (in
-# `sufrep.encoders._base`) adds the tables to the HTML of an estimator, and the attribute
-# ``_sklearn_output_config`` (in `sufrep.encoders._persistence`) holds what ``set_output`` asked for.
+# every estimator declares and lists its parameters, ``BaseEstimator._html_repr`` and, in older versions,
+# ``_repr_html_inner`` (in `sufrep.encoders._base`) add the tables to the HTML of an estimator, and the
+# attribute ``_sklearn_output_config`` (in `sufrep.encoders._persistence`) holds what ``set_output`` asked
+# for.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -246,39 +247,68 @@ class LazyFrameError(SufrepError, TypeError):
         )
 
 
-class LazyOutputError(SufrepError, ValueError):
+@dataclass(frozen=True, slots=True)
+class LazyWords:
+    """What errors call a lazy frame and what can be done with it; commands have words of their own."""
+
+    frame: str = "X is a lazy frame"
+    of_frame: str = "on a lazy frame"
+    collect: str = "collect the frame"
+    new_rows: str = "call fit, and transform for new rows"
+    narrow: str = "LowRankEncoder"
+
+
+class LazyLimitError(SufrepError):
+    """What was asked for works in memory, but not on a lazy frame.
+
+    Parameters
+    ----------
+    what, hint : str
+        Names of `LazyWords` in braces stand for these words.
+    """
+
+    def __init__(self, what: str, hint: str) -> None:
+        self._template = f"{what}\nHint: {hint}"
+        super().__init__(self.worded(LazyWords()))
+
+    def worded(self, words: LazyWords) -> str:
+        """Return the message in other words (test_errors_speak_of_tables_instead_of_frames)."""
+        text = self._template
+        for field in fields(words):
+            text = text.replace(f"{{{field.name}}}", getattr(words, field.name))
+        return text
+
+
+class LazyOutputError(LazyLimitError, ValueError):
     """What was asked for cannot be returned as a lazy frame."""
 
     @classmethod
     def of_container(cls, engine: str, container: str) -> LazyOutputError:
         """Rows were asked for in the container of ``set_output``."""
         return cls(
-            f"set_output asks for {container}, but a lazy frame of {engine} is encoded as such a frame.\n"
-            'Hint: call set_output(transform="default") on every step, and collect the result.'
+            f"set_output asks for {container}, but a lazy frame of {engine} is encoded as such a frame.",
+            'call set_output(transform="default") on every step, and collect the result.',
         )
 
     @classmethod
     def of_columns(cls, found: int, most: int) -> LazyOutputError:
         """So many columns would stall the planners of engines."""
         return cls(
-            f"The encoding has {found:,} new columns; on a lazy frame it has at most {most:,}.\n"
-            "Hint: choose an encoder with fewer columns, such as LowRankEncoder, or collect the frame first."
+            f"The encoding has {found:,} new columns; {{of_frame}} it has at most {most:,}.",
+            "choose an encoder with fewer columns, such as {narrow}, or {collect} first.",
         )
 
     @classmethod
     def of_sparse(cls) -> LazyOutputError:
         """A lazy frame has no sparse columns."""
         return cls(
-            "sparse_output=True asks for a sparse matrix, which no lazy frame can be.\n"
-            "Hint: set sparse_output=False, or collect the frame first."
+            "sparse_output=True asks for a sparse matrix, which no lazy frame can be.",
+            "set sparse_output=False, or {collect} first.",
         )
 
 
-class LazyTrainingError(SufrepError, ValueError):
+class LazyTrainingError(LazyLimitError, ValueError):
     """``fit_transform`` on a lazy frame was asked for columns that each row would need for itself."""
-
-    def __init__(self, what: str, hint: str) -> None:
-        super().__init__(f"{what}\nHint: {hint}")
 
 
 class FoldColumnError(SufrepError, ValueError):
@@ -304,11 +334,8 @@ class EmptySampleError(SufrepError, ValueError):
         )
 
 
-class RowsNeededError(SufrepError, TypeError):
+class RowsNeededError(LazyLimitError, TypeError):
     """An encoder needs rows in memory, and X is a lazy frame."""
-
-    def __init__(self, what: str, hint: str) -> None:
-        super().__init__(f"{what}\nHint: {hint}")
 
 
 class EngineError(SufrepError, RuntimeError):

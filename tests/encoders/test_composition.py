@@ -289,7 +289,7 @@ def test_one_column_in_a_column_transformer_is_refused_where_covariates_are_need
 @pytest.mark.filterwarnings("error::sufrep.errors.TextColumnWarning")
 @pytest.mark.filterwarnings("error::sufrep.errors.NoCovariateWarning")
 def test_the_recipes_of_the_guide_run():
-    guide = (Path(sufrep.__file__).parents[2] / "docs" / "pipelines.md").read_text()
+    guide = (Path(sufrep.__file__).parents[2] / "docs" / "how-to" / "pipelines.md").read_text()
     names: dict[str, Any] = {}
     columns = []
     for recipe in re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL):

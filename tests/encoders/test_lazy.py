@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -351,3 +353,46 @@ def test_a_connection_that_is_closed_is_reported():
     connection.close()
     with pytest.raises(EngineError, match="DuckDB failed while"):
         MeansEncoder("g").fit(relation)
+
+
+@pytest.mark.parametrize("fold", [None, "fold"])
+@BOTH
+def test_rows_that_learn_from_earlier_rows_need_an_order(engine, fold):
+    rows = engine.put(plain().train)
+    encoder = MeansEncoder("g", covariates=["a"], use_target=True, cv="ordered", time="id")
+    with pytest.raises(LazyTrainingError, match=r"lets rows learn from earlier rows only, and X is"):
+        encoder.fit_transform(rows, "y", fold=fold)
+
+
+@BOTH
+def test_new_states_cannot_be_estimated_by_queries(engine):
+    rows = plain().train.select("g", "a", "b")
+    encoder = LatentStateEncoder("g", n_states=2, sample_rows=300).fit(engine.put(rows))
+    with pytest.raises(RowsNeededError, match=r"estimates new levels from their rows.*\n.*unseen='prior'"):
+        encoder.transform(engine.put(rows))
+    with pytest.raises(RowsNeededError, match="the rows of the new levels are enough"):
+        encoder.learn_levels(engine.put(rows))
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), 0.0])
+@BOTH
+def test_drift_checks_weights(engine, weight):
+    rows = plain().train.select("g", "a", w=pl.lit(1.0))
+    encoder = MeansEncoder("g").fit(engine.put(rows), sample_weight="w")
+    with pytest.raises(SampleWeightError, match=r"negative|NaN|zero in every row"):
+        encoder.drift(engine.put(rows.with_columns(w=pl.lit(weight))), sample_weight="w")
+    with pytest.raises(LazyFrameError, match=r"give the name of its column"):
+        encoder.drift(engine.put(rows), sample_weight=np.ones(len(rows)))
+
+
+def test_lazy_frames_load_no_learner(tmp_path):
+    code = (
+        "import sys; import polars as pl; from sufrep import MeansEncoder, load; "
+        "rows = pl.LazyFrame({'g': ['a', 'a', 'b'], 'x': [1.0, 2.0, 4.0]}); "
+        f"MeansEncoder('g', shrinkage='auto').fit(rows).save({str(tmp_path / 'g.sufrep')!r}); "
+        f"print(len(load({str(tmp_path / 'g.sufrep')!r}).transform(rows).collect())); "
+        "heavy = ['cluster', 'ensemble', 'linear_model', 'metrics', 'model_selection', 'preprocessing']; "
+        "print([name for name in heavy if f'sklearn.{name}' in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split("\n") == ["3", "[]", ""]

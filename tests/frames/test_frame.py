@@ -345,7 +345,7 @@ def test_objects_of_pandas_are_what_they_hold(values, kind):
     [
         ([1, pd.NA, pd.NaT], "numeric"),
         ([pd.NaT, pd.Timestamp("2020-01-01")], "other"),
-        ([np.datetime64("NaT"), 1.0], "numeric"),
+        ([np.datetime64("NaT", "s"), 1.0], "numeric"),
         ([np.datetime64("2020-01-01"), 1.0], "other"),
         ([np.str_("a"), None], "text"),
     ],

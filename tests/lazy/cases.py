@@ -213,3 +213,58 @@ def same_rows(found: pl.DataFrame, expected: pl.DataFrame) -> None:
             close(found[name].cast(pl.Float64).to_numpy(), wanted, np.nanstd(wanted))
         else:
             assert found[name].to_list() == expected[name].to_list()
+
+
+def check_later(encoder: str, condition: str, engine: Any) -> None:
+    """What happens to levels after the fit agrees with memory: ``drift`` and ``learn_levels``."""
+    rows = CONDITIONS[condition]()
+    fitted = made(encoder, rows)
+    uses_target = fitted._needs.uses_target
+    drop = ["fold"] if uses_target else ["fold", "y"]
+    train = rows.train.drop(drop).filter(pl.col("part") != "part 3")
+    # Some levels move much. The others move too, because a difference of 0 has no direction.
+    new = rows.train.drop(drop).with_columns(
+        pl.col("a") + (pl.col("id") % 5) / 7,
+        pl.col("b") + pl.col("id") % 3 + 3 * (pl.col("part") == "part 1"),
+        pl.col("c") & (pl.col("id") % 8 != 0),
+    )
+    fitted.fit(train, "y" if uses_target else None, sample_weight=rows.weight)
+    there = engine.put(new)
+    given = {"sample_weight": rows.weight}
+    if condition != "far apart":  # means of 1e12 are rounded to 1e-4, and drift compares them
+        same_drift(fitted.drift(there, **given), fitted.drift(new, **given))
+    if getattr(fitted, "new_levels_", None) is None or rows.weight is not None:
+        return
+    y = "y" if uses_target else None
+    lazy, eager = fitted.learn_levels(there, y), fitted.learn_levels(new, y)
+    same_moments(lazy, eager)
+    for name, found in lazy.representations_.items():
+        expected = eager.representations_[name]
+        assert found.levels.tolist() == expected.levels.tolist()
+        assert found.n_levels > fitted.representations_[name].n_levels
+        close(np.asarray(found.values), np.asarray(expected.values), np.nanstd(expected.values, axis=0))
+    if getattr(fitted, "parent", None):
+        for name, links in lazy.parents_.items():
+            for one, other in zip(links, eager.parents_[name], strict=True):
+                assert one.chosen("majority") == other.chosen("majority")
+    same_rows(engine.collect(lazy.transform(there)), eager.set_output(transform="polars").transform(new))
+
+
+def same_drift(lazy: Any, eager: Any) -> None:
+    assert (lazy.n_moved, lazy.n_new, lazy.n_vanished) == (eager.n_moved, eager.n_new, eager.n_vanished)
+    assert eager.n_new
+    numbers = ("rows_then", "rows_now", "statistic", "df1", "df2", "p_value", "q_value", "difference")
+    for name, found in lazy.groups.items():
+        expected = eager.groups[name]
+        assert found.n_rows == expected.n_rows
+        order = level_order(found.levels), level_order(expected.levels)
+        assert found.levels[order[0]].tolist() == expected.levels[order[1]].tolist()
+        for number in numbers:
+            one, other = (np.asarray(getattr(side, number)) for side in (found, expected))
+            # Differences and statistics are in units of the spread; that of a level that did not move is 0.
+            close(one[order[0]], other[order[1]], 1.0)
+
+
+def level_order(levels: Any) -> Any:
+    """Positions of the levels in the order of their texts."""
+    return sorted(range(len(levels)), key=lambda place: str(levels[place]))

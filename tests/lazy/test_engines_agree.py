@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.lazy.cases import CONDITIONS, ENCODERS, check
+from tests.lazy.cases import CONDITIONS, ENCODERS, check, check_later
 from tests.lazy.engines import engine
 
 __all__ = ["engine"]
@@ -31,3 +31,15 @@ def test_every_encoder_gives_in_every_condition_what_memory_gives(engine, encode
 @pytest.mark.parametrize(("engine", "encoder", "condition"), pairwise(OTHERS), indirect=["engine"])
 def test_other_engines_give_what_memory_gives(engine, encoder, condition):
     check(encoder, condition, engine)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("encoder", ["pooled means", "nested target", "classes", "discriminant", "ranks"])
+@pytest.mark.parametrize("engine", ["polars", "duckdb"], indirect=True)
+def test_levels_drift_and_are_learnt_as_in_memory(engine, encoder, condition):
+    check_later(encoder, condition, engine)
+
+
+@pytest.mark.parametrize("engine", OTHERS, indirect=True)
+def test_levels_drift_and_are_learnt_in_other_engines(engine):
+    check_later("means", "nulls", engine)

@@ -393,6 +393,45 @@ def _residuals(selected: Selection, found: LevelSums, complete: LevelSums | None
     return joined.select(*wanted)
 
 
+def sum_squares_along(
+    selected: Selection, combinations: Sequence[Sequence[Any]], mean: Floats, directions: Floats
+) -> tuple[list[list[Any]], Floats]:
+    """Sums of squares of the deviations of rows from a mean along a direction, by combination of keys.
+
+    Parameters
+    ----------
+    selected : Selection
+    combinations : sequence of sequence, one for each key
+        The levels of each row of ``mean`` and ``directions``.
+    mean, directions : ndarray, shape (n_levels, p)
+        A value that is null does not deviate.
+
+    Returns
+    -------
+    keys : list of list
+    squares : ndarray
+        In the order in which the engine returned them.
+    """
+    selected = selected.without_nan(range(selected.n_values))
+    columns = {f"m{j}": column for j, column in enumerate(mean.T)}
+    columns |= {f"a{j}": column for j, column in enumerate(directions.T)}
+    keys = dict(zip(selected.key_names, selected.keys, strict=True))
+    frame = join_small(selected.frame, keys, combinations, columns, _STEP)
+    steps = [
+        ((nw.col(name) - nw.col(f"m{j}")) * nw.col(f"a{j}")).fill_null(0.0)
+        for j, name in enumerate(selected.value_names)
+    ]
+    own = ["w"] if selected.is_weighted else []
+    frame = frame.select(*selected.key_names, *own, nw.sum_horizontal(*steps).alias("deviation"))
+    square = nw.col("deviation") * nw.col("deviation")
+    if selected.is_weighted:
+        square = square * nw.col("w")
+    squares = frame.select(*selected.key_names, square.alias("square"))
+    home = collect(squares.group_by(*selected.key_names).agg(nw.col("square").sum()), _STEP)
+    found = [key.levels(home[name].to_list()) for name, key in keys.items()]
+    return found, _numbers(home["square"])
+
+
 def _same_order(found: LevelSums, complete: LevelSums) -> tuple[Floats, Floats]:
     """Weight and means over complete rows in the order of all combinations of keys, 0 where there is none."""
     place = {combination: row for row, combination in enumerate(zip(*found.keys, strict=True))}

@@ -115,9 +115,9 @@ class EagerTable(ABC):
         factor = with_missing_level(self.factorize(position))
         return factor.levels, [factor.codes == code for code in range(len(factor.levels))]
 
-    def zeros(self: Any) -> Floats:
-        """Return a column of zeros."""
-        return np.zeros(self.n_rows)
+    def constant(self: Any, value: float | None) -> Floats:
+        """Return a column of one number; NaN for null."""
+        return np.full(self.n_rows, np.nan if value is None else value)
 
     def moments(
         self,
@@ -415,7 +415,11 @@ def frame_from_columns(
     for name in libraries:
         try:
             frame = nw.from_dict(dict(columns), backend=name)
-            return frame.with_columns(nw.col(column).fill_nan(None) for column in nan_is_null).to_native()
+            # `fill_nan` came later than the oldest narwhals that is supported.
+            known = {column: nw.col(column) for column in nan_is_null}
+            return frame.with_columns(
+                nw.when(~value.is_nan()).then(value).alias(column) for column, value in known.items()
+            ).to_native()
         except ModuleNotFoundError:
             continue
     if library is None:
@@ -589,11 +593,13 @@ def _factorize_polars(native: Any, pl: Any) -> Factor:
     known = native.is_not_null().to_numpy()
     if native.dtype == pl.Boolean:
         return factorize_numbers(native.fill_null(False).to_numpy(), known)
-    if native.dtype.is_integer() and native.dtype not in (pl.Int128, pl.UInt128):
+    if native.dtype.is_integer() and str(native.dtype) not in ("Int128", "UInt128"):
         return factorize_numbers(native.fill_null(0).to_numpy(), known)
     if native.dtype == pl.String:
-        # Categories of their own are freed with the column; the global ones would stay.
-        physical = native.cast(pl.Categorical(pl.Categories.random())).to_physical()
+        # Categories of their own are freed with the column; the global ones would stay. Before polars 1.31
+        # there were none.
+        own = pl.Categorical(pl.Categories.random()) if hasattr(pl, "Categories") else pl.Categorical
+        physical = native.cast(own).to_physical()
     elif native.dtype in (pl.Categorical, pl.Enum) or native.dtype.is_temporal():
         physical = native.to_physical()
     else:

@@ -18,6 +18,7 @@ from sufrep._frames._aggregate import (
     join_small,
     sum_by_level,
     sum_second_moments,
+    sum_squares_along,
 )
 from sufrep._frames._eager import factorize_objects
 from sufrep._frames._keys import Key, zero_or_one
@@ -196,9 +197,9 @@ class LazyTable:
         """Return the positions of the levels that can occur in the columns of a group."""
         return possible(group.keys, levels)[1]
 
-    def zeros(self) -> nw.Expr:
-        """Return a column of zeros."""
-        return nw.lit(0).cast(nw.Float64)
+    def constant(self, value: float | None) -> nw.Expr:
+        """Return a column of one number, or of nulls."""
+        return nw.lit(value, nw.Float64)
 
     @property
     def n_rows(self) -> int:
@@ -214,9 +215,7 @@ class LazyTable:
         raise self._no_rows()
 
     def _no_rows(self) -> RowsNeededError:
-        return RowsNeededError(
-            f"This needs rows in memory, and X is a lazy frame of {self.engine}.", "collect the frame first."
-        )
+        return RowsNeededError("This needs rows in memory, and {frame}.", "{collect} first.")
 
     def group(self, columns: Sequence[int], missing: str) -> LazyFactor:
         """Return a group that is made of some columns; nulls are counted if they are an error."""
@@ -269,17 +268,65 @@ class LazyTable:
         found = _collect_moments(selected, names, order, by_fold=True)
         return sorted(found, key=lambda pair: (pair[0] is None, pair[0]))
 
+    def total_weight(self, weights: Any) -> float:
+        """Return the sum of the weights, or the number of rows."""
+        query = self.frame.select(nw.len() if weights is None else weights.alias("w").sum())
+        found = collect(query, "counting the rows")
+        return float(next(iter(found.values())).to_list()[0] or 0)
+
+    def squares_along(
+        self,
+        group: Any,
+        covariates: Sequence[Any],
+        moments: GroupMoments,
+        directions: Floats,
+        *,
+        weights: Any,
+    ) -> Floats:
+        """Return sums of squares by level of ``moments`` along a direction for each, from its mean.
+
+        Parameters
+        ----------
+        group : LazyFactor
+        covariates : sequence of Expr
+        moments : GroupMoments
+            Of these rows.
+        directions : ndarray, shape (n_levels, p)
+        weights : Expr or None
+
+        Returns
+        -------
+        ndarray, shape (n_levels,)
+        """
+        parts, rows = possible(group.keys, moments.levels)
+        total = np.zeros(moments.n_levels)
+        if not rows:
+            return total
+        selected = self._select(group.keys, covariates, weights, keeps_null=group.keeps_null)
+        centers = np.nan_to_num(moments.mean[rows])
+        found, squares = sum_squares_along(selected, parts, centers, directions[rows])
+        place = level_positions(moments.levels)
+        levels = found[0] if len(found) == 1 else list(zip(*found, strict=True))
+        total[[place[level] for level in levels]] = squares
+        return total
+
     def pairs(
-        self, below: Any, above: Any, weights: Any, *, other_than: Levels | None = None
+        self, below: Any, above: Any, weights: Any, *, group: Any = None, other_than: Levels | None = None
     ) -> tuple[Factor, Factor, Floats]:
         """Return the pairs of levels of two groups that rows have, one entry each, and their weights.
 
-        With ``other_than``, only of levels of the first that are not among these.
+        With ``other_than``, only of the rows whose level of ``group`` is not among these.
         """
         keys = (*below.keys, *above.keys)
-        selected = self._select(keys, (), weights, keeps_null=True)
-        if other_than is not None:
-            selected = _without_levels(selected, below, other_than)
+        if other_than is None:
+            selected = self._select(keys, (), weights, keeps_null=True)
+        else:  # the keys of the group come first, and are left out when they have served
+            n_own = len(group.keys)
+            selected = self._select((*group.keys, *keys), (), weights, keeps_null=True)
+            frame = _without_levels(selected, group, other_than).frame
+            own = [nw.col(f"k{n_own + number}").alias(f"k{number}") for number in range(len(keys))]
+            weight = [] if weights is None else ["w"]
+            selected = replace(selected, frame=frame.select(*own, *weight), keys=keys)
         found, _ = sum_by_level(selected)
         first, second = found.keys[: len(below.keys)], found.keys[len(below.keys) :]
         return _factor(first), _factor(second), found.weight

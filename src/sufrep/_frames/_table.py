@@ -97,8 +97,8 @@ class Table(Protocol):
     def indicators(self, position: int) -> tuple[Levels, Sequence[Any]]:
         """Return the levels of a column, null last if there is any, and for each whether a row has it."""
 
-    def zeros(self) -> Any:
-        """Return a column of zeros."""
+    def constant(self, value: float | None) -> Any:
+        """Return a column of one number, or of nulls."""
 
     def times(self, position: int) -> Floats | None:
         """Return a column of dates as microseconds since 1970 (n,), in UTC, NaN for null; None for others."""

@@ -54,7 +54,7 @@ _CHART_WIDTH = 520
 
 @dataclass(eq=False, repr=False)
 class AIPW(BaseEstimator):
-    """Effect of a treatment, controlled for covariates and a group with many levels.
+    """Estimate the effect of a treatment, controlled for covariates and a group with many levels.
 
     Hospitals, schools or persons differ in ways that no column records, and that act on treatment and outcome
     alike. AIPW adjusts for the group by the means of the covariates and of the treatment within it, next to

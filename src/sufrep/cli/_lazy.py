@@ -14,9 +14,8 @@ from sufrep.cli._arguments import usage_error
 from sufrep.cli._outputs import refuse_clashing_names, with_new_columns
 from sufrep.cli._saved import BATCH, BatchEncoder, SavedSteps, warn_of_new_levels
 from sufrep.errors import (
-    LazyOutputError,
-    LazyTrainingError,
-    RowsNeededError,
+    LazyLimitError,
+    LazyWords,
     SufrepError,
     UninformativeGroupWarning,
     UnseenLevelsWarning,
@@ -32,16 +31,14 @@ if TYPE_CHECKING:
     from sufrep.cli._outputs import TableOutput
     from sufrep.encoders._base import GroupEncoder
 
-# What encoders say about lazy frames, and what that means here.
-_WORDS = {
-    ", and X is a lazy frame of polars": ", and the table is not read into memory",
-    ", and X is a lazy frame": ", and the table is not read into memory",
-    "on a lazy frame it has": "of a table that is not read into memory it has",
-    "such as LowRankEncoder": "such as --method low_rank",
-    "collect the frame first": "name a single file without --lazy",
-    "collect the frame": "name a single file without --lazy",
-    "call fit, and transform for new rows": "leave --out out, and encode new rows with `sufrep apply`",
-}
+# What errors of lazy frames call them here.
+_WORDS = LazyWords(
+    frame="the table is not read into memory",
+    of_frame="of a table that is not read into memory",
+    collect="name a single file without --lazy",
+    new_rows="leave --out out, and encode new rows with `sufrep apply`",
+    narrow="--method low_rank",
+)
 
 
 def check_lazy(encoder: GroupEncoder, method: str, roles: ColumnRoles, *, writes: bool) -> None:
@@ -227,8 +224,5 @@ def _explained(source: TableSource) -> Iterator[None]:
     try:
         with reading_errors(source.where):
             yield
-    except (LazyOutputError, LazyTrainingError, RowsNeededError) as error:
-        text = str(error)
-        for words, meaning in _WORDS.items():
-            text = text.replace(words, meaning)
-        raise SufrepError(text) from error
+    except LazyLimitError as error:
+        raise SufrepError(error.worded(_WORDS)) from error

@@ -331,7 +331,7 @@ def figures(
 ) -> None:
     """Draw the figures of a store as PNG, SVG and interactive HTML: the paper's, and of treatment effects.
 
-    Example: sufrep paper figures --store results/paper --out docs/paper
+    Example: sufrep paper figures --store results/paper --out docs/results/paper
     """
     from sufrep._paper.figures import draw_effect_figures, draw_figures
     from sufrep._paper.store import Store

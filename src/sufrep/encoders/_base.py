@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +27,6 @@ from sufrep._sklearn import Interval, StrOptions, check_feature_names_in, fit_co
 from sufrep.encoders._certainty import vector_errors
 from sufrep.encoders._cross_fitting import cross_fit
 from sufrep.encoders._display import describe_html, draw_levels, encoder_sql, tabulate
-from sufrep.encoders._drift import NewRows, check_rate, make_drift, stored_moments
 from sufrep.encoders._from_moments import learn_from_moments
 from sufrep.encoders._inputs import (
     Covariate,
@@ -61,7 +61,6 @@ from sufrep.encoders._lazy import (
 )
 from sufrep.encoders._nesting import nesting_of, read_links
 from sufrep.encoders._new_levels import add_new_levels, learn_levels
-from sufrep.encoders._persistence import save_steps
 from sufrep.encoders._target import (
     check_classes,
     check_still_classes,
@@ -456,11 +455,11 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame or array-like, shape (n_samples, n_features)
-            The columns that ``fit`` saw.
+        X : frame, lazy frame or array-like, shape (n_samples, n_features)
+            The columns that ``fit`` saw. A lazy frame stays where it is; encoders that need rows refuse it.
         y : array-like, shape (n_samples,), or str, optional
-            The target (or the name of its column), without nulls, if the encoder averages it (``use_target``
-            of means and low rank). Encoders that do not use the target ignore it.
+            The target, or the name of its column (if X is lazy, the name), without nulls, if the encoder
+            averages it (``use_target`` of means and low rank). Encoders that do not use the target ignore it.
 
         Returns
         -------
@@ -476,7 +475,7 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
     def _read_levels(self, X: Any, y: Any) -> Inputs:
         """Read rows whose new levels are to be learnt."""
         check_is_fitted(self)
-        table, y = read_table_and_target(self, X, y, reset=False)
+        table, y = read_table_and_target(self, X, y, reset=False, allow_lazy=True)
         inputs = self._read_new_rows(table)
         if y is not None and self._needs.target == "response":
             raise TargetError(
@@ -560,10 +559,10 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame or array-like, shape (n_samples, n_features)
-            The columns that ``fit`` saw.
-        sample_weight : array-like, shape (n_samples,), optional
-            Frequencies, as in ``fit``.
+        X : frame, lazy frame or array-like, shape (n_samples, n_features)
+            The columns that ``fit`` saw. A lazy frame stays where it is.
+        sample_weight : array-like, shape (n_samples,), or str, optional
+            Frequencies, or the name of their column, as in ``fit``.
         rate : float, default=0.05
             False-discovery rate: of the levels that are reported to have moved, at most this share has not,
             on average. It is controlled in each group (Benjamini and Hochberg), if rows are independent, the
@@ -573,6 +572,9 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         -------
         Drift
         """
+        # Fitting and encoding do not need it (python -m benchmarks --only imports); the same in `save`.
+        from sufrep.encoders._drift import NewRows, check_rate, make_drift, stored_moments
+
         check_is_fitted(self)
         check_rate(rate)
         stored_moments(self)
@@ -585,6 +587,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         The file is written completely or not at all: it is written under another name and then renamed.
         `sufrep.save` does the same for a pipeline of steps.
         """
+        from sufrep.encoders._persistence import save_steps
+
         save_steps([("encoder", self)], path)
 
     def _read(
@@ -932,7 +936,15 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         return name, self.representations_[name]
 
     def _html_repr(self) -> str:
-        return describe_html(super()._html_repr(), getattr(self, "representations_", {}))
+        return describe_html(estimator_html_repr(self), getattr(self, "representations_", {}))
+
+    # Before scikit-learn 1.7, nothing called `_html_repr`.
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return {**bundle, "text/html": self._html_repr()} if "text/html" in bundle else bundle
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "representations_")

@@ -1,7 +1,7 @@
 """How sure the vectors of a fitted encoder are: standard errors, and the levels known best and worst.
 
 Errors are computed when they are asked for, from the moments and rules that every encoder keeps, so that
-neither fits nor files grow. ``docs/errors.md`` says what they are.
+neither fits nor files grow. ``docs/explanation/how-sure.md`` says what they are.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ContrastEncoder(GroupEncoder):
-    """Represent each level by its row of a contrast matrix, n_levels − 1 columns wide.
+    """Replace each level by one-hot columns or another classical coding, n_levels − 1 columns wide.
+
+    Use it as the baseline of a comparison, or where there are few levels.
 
     These are the baselines: they identify the level of a row without describing it. Levels are in
     sorted order, the missing value last.
@@ -119,7 +121,9 @@ class ContrastEncoder(GroupEncoder):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PermutationEncoder(GroupEncoder):
-    """Represent each level by its place in one or more random orders of the levels.
+    """Replace each level by its place in one or more random orders of the levels.
+
+    Use it as a baseline: trees can split such numbers, which say nothing about the levels.
 
     The paper's *permutation* is one such order, its *multi-permutation* four of them.
 
@@ -194,7 +198,9 @@ class PermutationEncoder(GroupEncoder):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FisherEncoder(GroupEncoder):
-    """Represent each level by the rank of its mean response.
+    """Replace each level by the rank of its mean target.
+
+    Use it as a baseline: it keeps the order of the levels by their targets, and not how far they are apart.
 
     The paper takes it from Hastie, Tibshirani and Friedman, after Fisher: for one split of a tree, the
     order by the mean response is as good as any grouping of the levels. Levels with the same mean share

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -38,7 +37,10 @@ def _predicts_probabilities(self: ColdStartEstimator) -> bool:
 
 @dataclass(eq=False, repr=False)
 class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
-    """An encoder and a learner that is also trained to predict for levels without a target.
+    """Join an encoder and a learner, and train the learner also for levels without a target.
+
+    Use it if new levels will appear after training, such as zip codes without a sale. Known levels are
+    predicted as by a pipeline of the two.
 
     A learner that is trained on encoded rows trusts the vectors of the levels, which it has seen together
     with their targets. For a level that training did not see (a *cold start*), the vector comes from a few
@@ -253,6 +255,8 @@ class ColdStartEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of a regressor, or the accuracy of a classifier; ``y`` as in ``fit``."""
+        from sklearn.metrics import accuracy_score, r2_score
+
         check_is_fitted(self)
         _, y = read_table_and_target(self.encoder_, X, y, reset=False)
         metric = accuracy_score if is_classifier(self.estimator) else r2_score

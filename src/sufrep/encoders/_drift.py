@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from sufrep._charts import level_moves, level_sizes
-from sufrep._frames import frame_from_columns
+from sufrep._frames import LazyTable, frame_from_columns
 from sufrep._statistics import p_value_text
 from sufrep.encoders._display import level_columns
 from sufrep.encoders._inputs import (
@@ -20,10 +20,17 @@ from sufrep.encoders._inputs import (
     collect_moments,
     read_factor,
     read_known_columns,
-    read_table,
+    read_weighted_rows,
 )
+from sufrep.encoders._lazy import read_lazy_weights
 from sufrep.encoders._warnings import spellings_of, warn_of_unseen
-from sufrep.errors import InvalidParameterError, NoMomentsError, UnknownGroupError
+from sufrep.errors import (
+    InvalidParameterError,
+    MagnitudeError,
+    NoMomentsError,
+    NoRowsError,
+    UnknownGroupError,
+)
 from sufrep.representation import level_label, level_positions
 from sufrep.solvers.drift import level_drift, sums_of_squares
 
@@ -331,6 +338,8 @@ class NewRows:
     columns : tuple of ndarray, each of shape (n,)
         Their values.
     weights : ndarray, shape (n,), or None
+    n_rows : float
+        Total weight of the rows, or their number.
     """
 
     table: Table
@@ -338,12 +347,20 @@ class NewRows:
     names: tuple[str, ...]
     columns: tuple[Array, ...]
     weights: Floats | None
+    n_rows: float
 
     @classmethod
     def read(cls, encoder: GroupEncoder, X: Any, sample_weight: Any = None) -> Self:
         """Read and check rows."""
-        table = read_table(encoder, X, reset=False)
-        weights = check_weights(sample_weight, table.n_rows)
+        table, weights = read_weighted_rows(encoder, X, sample_weight)
+        if isinstance(table, LazyTable):
+            weights = read_lazy_weights(table, weights)
+            n_rows = table.total_weight(weights)
+            if weights is None and not n_rows:
+                raise NoRowsError(len(table.names))
+        else:
+            weights = check_weights(weights, table.n_rows)
+            n_rows = float(table.n_rows if weights is None else weights.sum())
         layout = encoder.layout_
         known = [encoder.covariates_[j] for j in _covariates(encoder)]
         factors = {
@@ -352,23 +369,28 @@ class NewRows:
         }
         columns = read_known_columns(table, layout, known) if known else ()
         names = tuple(covariate.name(layout.names) for covariate in known)
-        return cls(table, factors, names, columns, weights)
+        return cls(table, factors, names, columns, weights, n_rows)
 
     def moments(self) -> dict[str, NewMoments]:
         """The moments in every group."""
-        n_rows = float(self.table.n_rows if self.weights is None else self.weights.sum())
-        return {
-            name: NewMoments(
-                collect_moments(self.table, factor, self.columns, names=self.names, weights=self.weights),
-                n_rows,
-            )
-            for name, factor in self.factors.items()
-        }
+        return {name: NewMoments(self._moments(factor), self.n_rows) for name, factor in self.factors.items()}
+
+    def _moments(self, factor: Factor) -> GroupMoments:
+        """The moments in a group: of order 2, unless there are no squares or they are out of range."""
+        collect = partial(
+            collect_moments, self.table, factor, self.columns, names=self.names, weights=self.weights
+        )
+        try:
+            return collect(order=2 if self.columns else 1)
+        except MagnitudeError:
+            return collect(order=1)
 
     def squares_along(self, group: str, moments: GroupMoments, directions: Floats) -> Floats:
         """Sums of squares by level of ``moments`` along a direction for each, from its mean; (n_levels,)."""
-        places = level_positions(moments.levels)
         factor = self.factors[group]
+        if isinstance(self.table, LazyTable):
+            return self.table.squares_along(factor, self.columns, moments, directions, weights=self.weights)
+        places = level_positions(moments.levels)
         place = np.array([*(places.get(level, -1) for level in factor.levels.tolist()), -1])
         return sums_of_squares(place[factor.codes], self.columns, self.weights, moments.mean, directions)
 

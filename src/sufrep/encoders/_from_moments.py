@@ -1,6 +1,6 @@
 """Encoders from moments: the columns that moments name, and a fit that needs nothing else.
 
-Moments of parts of the rows, from files or workers, are added up before; see ``docs/serving.md``.
+Moments of parts of the rows, from files or workers, are added up before; see ``docs/how-to/serving.md``.
 """
 
 from __future__ import annotations

@@ -395,9 +395,11 @@ def copy_input_names(source: Any, estimator: Any) -> None:
             setattr(estimator, name, getattr(source, name))
 
 
-def read_table_and_target(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Table, Any]:
+def read_table_and_target(
+    estimator: Any, X: Any, y: Any, *, reset: bool = True, allow_lazy: bool = False
+) -> tuple[Table, Any]:
     """Wrap training rows, and return their target; see `read_training_table`."""
-    training = read_training_table(estimator, X, y, reset=reset)
+    training = read_training_table(estimator, X, y, reset=reset, allow_lazy=allow_lazy)
     return training.table, training.target
 
 
@@ -463,21 +465,26 @@ def _read_lazy_training(
         raise LazyFrameError(X)
     for role, given in (("target", y), ("weight", sample_weight)):
         if given is not None and role not in named:
-            raise LazyFrameError(
-                X,
-                f"{_PARAMETERS[role]} is of type {type(given).__name__}",
-                f"give the name of its column, as in fit(X, 'price'); {_PARAMETERS[role]} must be in X.",
-            )
+            raise _unnamed(X, role, given)
     whole = LazyTable.from_native(X)
     keys = {
         role: whole.key(position_of(whole.names, name, _PARAMETERS[role])) for role, name in named.items()
     }
     _store_roles(estimator, named, reset=reset)
-    table = whole.without(named.values())
+    table = whole.without([*named.values(), *([] if reset else _roles(estimator))])
     _match_columns(estimator, table.names, reset=reset)
     if reset:
         estimator.frame_library_ = table.library
     return TrainingTable(table, keys.get("target"), keys.get("weight"), keys.get("fold"))
+
+
+def _unnamed(X: Any, role: str, given: Any) -> LazyFrameError:
+    """The error for values next to a lazy frame, where only a name will do."""
+    return LazyFrameError(
+        X,
+        f"{_PARAMETERS[role]} is of type {type(given).__name__}",
+        f"give the name of its column, as in fit(X, 'price'); {_PARAMETERS[role]} must be in X.",
+    )
 
 
 def _store_roles(estimator: Any, named: Mapping[str, str], *, reset: bool) -> None:
@@ -488,16 +495,30 @@ def _store_roles(estimator: Any, named: Mapping[str, str], *, reset: bool) -> No
             setattr(estimator, f"{role}_name_", name)
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool, allow_lazy: bool = False) -> Any:
+def read_weighted_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Wrap new rows, and return their weights: values, or a key if lazy; they may be a column of X."""
+    if isinstance(sample_weight, str) and (is_lazy(X) or is_frame(X)):
+        kind: Any = LazyTable if is_lazy(X) else FrameTable
+        whole = kind.from_native(X)
+        position = position_of(whole.names, sample_weight, _PARAMETERS["weight"])
+        weights = whole.key(position) if is_lazy(X) else whole.take_out(position)[0]
+        return read_table(estimator, X, reset=False, allow_lazy=True, without=(sample_weight,)), weights
+    if is_lazy(X) and sample_weight is not None:
+        raise _unnamed(X, "weight", sample_weight)
+    return read_table(estimator, X, reset=False, allow_lazy=True), sample_weight
+
+
+def read_table(
+    estimator: Any, X: Any, *, reset: bool, allow_lazy: bool = False, without: Sequence[str] = ()
+) -> Any:
     """Check X as scikit-learn does, store its columns (or compare them with those stored), and wrap it.
 
     Columns that were the target, the weights or the folds of ``fit`` may be in new rows as well, and are left
-    out.
+    out, as are those that ``without`` names.
     """
     if reset:
         _forget_source(estimator)
-    stored = (vars(estimator).get(f"{role}_name_") for role in _PARAMETERS)
-    roles = [name for name in stored if name is not None]
+    roles = [*_roles(estimator), *without]
     if is_frame(X):
         table = FrameTable.from_native(X)
         for name in roles:
@@ -517,6 +538,12 @@ def read_table(estimator: Any, X: Any, *, reset: bool, allow_lazy: bool = False)
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
     return ArrayTable(array, tuple(names))
+
+
+def _roles(estimator: Any) -> list[str]:
+    """Names of the columns that were the target, the weights or the folds of ``fit``."""
+    stored = (vars(estimator).get(f"{role}_name_") for role in _PARAMETERS)
+    return [name for name in stored if name is not None]
 
 
 def _forget_source(estimator: Any) -> None:
@@ -664,7 +691,7 @@ def read_covariates(table: Table, layout: Layout) -> tuple[tuple[Covariate, ...]
 def read_known_columns(table: Table, layout: Layout, covariates: Sequence[Covariate]) -> tuple[Array, ...]:
     """Return the columns of covariates that ``fit`` saw; 0 for an indicator whose level does not occur."""
     known = dict(zip(*read_covariates(table, layout), strict=True))
-    nothing = table.zeros()
+    nothing = table.constant(0.0)
     return tuple(known.get(covariate, nothing) for covariate in covariates)
 
 

@@ -23,7 +23,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
 
 from sufrep._frames import taken
-from sufrep._models import log_losses, make_learner
 from sufrep._splits import spread_folds
 from sufrep._threads import one_thread
 from sufrep.encoders._cells import CellsEncoder
@@ -122,6 +121,9 @@ class Learner:
 
     def fit(self, columns: Floats, y: Array, weights: Floats | None) -> Judge:
         """Return the fitted model; columns of nulls must be left out before."""
+        # Other encoders need no learner and do not load any (test_lazy_frames_load_no_learner).
+        from sufrep._models import make_learner
+
         classes, scale = None, 1.0
         if self.kind != "continuous":  # some classifiers expect the classes 0, 1, … without a gap
             classes, y = np.unique(y, return_inverse=True)
@@ -166,6 +168,8 @@ class Judge:
 
     def losses(self, columns: Floats, y: Array) -> Floats:
         """Squared errors, −log P(class), or misclassifications if there are no probabilities; (n,)."""
+        from sufrep._models import log_losses
+
         if self.classes is None:
             predicted = self.scale * np.asarray(self.model.predict(columns)).reshape(-1)
             return np.asarray((predicted - y) ** 2, dtype=np.float64)

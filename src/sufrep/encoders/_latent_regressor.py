@@ -53,7 +53,12 @@ _SHARED = (
 
 @dataclass(eq=False, repr=False)
 class LatentStateRegressor(RegressorMixin, BaseEstimator):
-    """Predict with the formula of lemma 1: Σ_l P(L = l | x, g) · E[Y | x, l].
+    """Predict the target by the hidden state that a row is probably in.
+
+    Use it instead of an encoder and a learner if levels are mixtures of a few kinds, each with its own
+    way in which the target depends on the covariates. Each state has a model, and a prediction weights
+    the models by the probability of the state given the row: Σ_l P(L = l | x, g) · E[Y | x, l], the
+    formula of lemma 1.
 
     Assumption (figure 1 of the paper): the level acts on covariates and target only through a hidden state
     L. `LatentStateEncoder` fits the mixture, with the target in it; the posterior of the row's state then

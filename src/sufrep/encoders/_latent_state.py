@@ -43,7 +43,10 @@ _DEFAULT_FOLDS = 3
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LatentStateEncoder(GroupEncoder):
-    """Represent each level by the probabilities ψ(g) = P(L | G = g) of its hidden states.
+    """Replace each level by the probabilities of its hidden states, which it finds in the covariates.
+
+    Use it if levels are mixtures of a few kinds that no column names, such as types of neighbourhoods.
+    The probabilities are ψ(g) = P(L | G = g), and need no target.
 
     Assumption (figure 1 of the paper): the level acts on target and covariates only through a hidden state
     L. By lemma 1, ψ(g) is then all that the level says about the target. The paper calls its direct

@@ -18,7 +18,7 @@ from sufrep._frames import LazyTable, LevelLookup, sample_table
 from sufrep.encoders._cross_fitting import positions_of_levels, sums_of_others, with_all_levels
 from sufrep.encoders._inputs import Covariate, GroupSample, indicator_order, position_of
 from sufrep.encoders._nesting import new_lazy_paths
-from sufrep.encoders._new_levels import known_columns
+from sufrep.encoders._new_levels import estimate_lazily, known_columns, rows_needed
 from sufrep.encoders._target import (
     MOST_CLASSES,
     Target,
@@ -28,6 +28,7 @@ from sufrep.encoders._target import (
     kind_of,
     warn_of_integer_classes,
 )
+from sufrep.encoders._times import follows_time
 from sufrep.errors import (
     FoldColumnError,
     LazyOutputError,
@@ -40,8 +41,7 @@ from sufrep.errors import (
     UnseenLevelsWarning,
     warn,
 )
-from sufrep.representation import dense_values, level_label, level_positions
-from sufrep.solvers.new_levels import NewLevels
+from sufrep.representation import dense_values, level_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +62,8 @@ def sample_rows(encoder: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     if parameters.get("sample_rows") is None:
         other = " or choose solver='lda', which needs none," if "solver" in parameters else ""
         raise RowsNeededError(
-            f"{type(encoder).__name__} needs rows, and X is a lazy frame.",
-            f"set sample_rows=100_000, for instance,{other} or collect the frame first.",
+            f"{type(encoder).__name__} needs rows, and {{frame}}.",
+            f"set sample_rows=100_000, for instance,{other} or {{collect}} first.",
         )
     whole = LazyTable.from_native(X)
     roles = [given for given in (y, sample_weight) if isinstance(given, str)]
@@ -213,18 +213,25 @@ def refuse_row_columns(encoder: GroupEncoder, *, training: bool) -> None:
     kind = type(encoder).__name__
     if encoder._needs.own_covariates:
         raise RowsNeededError(
-            f"The columns of {kind} depend on the covariates of each row, and X is a lazy frame.",
-            "collect the frame, or call transform for batches of its rows.",
+            f"The columns of {kind} depend on the covariates of each row, and {{frame}}.",
+            "{collect}, or call transform for batches of its rows.",
         )
     if training and vars(encoder).get("leave_one_out"):
         raise LazyTrainingError(
-            "leave_one_out=True gives every training row a mean of its own, and X is a lazy frame.",
-            "leave it out and set shrinkage='auto', or collect the frame first.",
+            "leave_one_out=True gives every training row a mean of its own, and {frame}.",
+            "leave it out and set shrinkage='auto', or {collect} first.",
+        )
+    given = vars(encoder)
+    if training and encoder._needs.uses_target and follows_time(given.get("cv")):
+        raise LazyTrainingError(
+            f"cv={given['cv']!r} lets rows learn from earlier rows only, and {{frame}}.",
+            "{collect} first or, if rows may learn from later ones, leave cv and time out and name a column "
+            "of folds, as in fit_transform(X, 'price', fold='fold').",
         )
     if training and encoder._needs.rows:
         raise LazyTrainingError(
-            f"{kind} learnt from a sample of the rows, and X is a lazy frame.",
-            "call fit, and transform for new rows.",
+            f"{kind} learnt from a sample of the rows, and {{frame}}.",
+            "{new_rows}.",
         )
 
 
@@ -244,31 +251,16 @@ def _with_new_levels(
     nested = bool(inputs.parents) and bool(inputs.parents[number])
     if rule is None or encoder.unseen == "error" or (encoder.unseen == "prior" and not nested):
         return lookup
-    levels: Levels = known[:0]
-    paths: tuple[Levels, ...] = ()
-    if nested:
-        levels, paths = new_lazy_paths(inputs, number, known, vars(encoder)["on_conflict"])
     if encoder.unseen == "prior":
+        levels, paths = new_lazy_paths(inputs, number, known, vars(encoder)["on_conflict"])
         starts, has_ancestor = rule.starts(paths)
         return _with_rows(lookup, levels[has_ancestor], starts[has_ancestor])
-    if rule.needs_rows:
-        raise RowsNeededError(
-            f"{type(encoder).__name__} estimates new levels from their rows, and X is a lazy frame.",
-            "set unseen='prior' (set_params works on a fitted encoder), or collect the frame first.",
-        )
-    covariates, columns = known_columns(encoder, inputs)
-    names = [covariate.name(inputs.layout.names) for covariate in covariates]
-    more = table.moments(lookup.group, columns, names=names, weights=None, order=1, other_than=known)
-    if not more.n_levels:
-        return lookup
-    if nested:  # a level whose rows have no parent is not among the pairs
-        place = level_positions(levels)
-        rows = [place.get(level, -1) for level in more.levels.tolist()]
-        paths = tuple(np.append(tier, [None])[rows] for tier in paths)
     details = {name: getattr(encoder, name)[group] for name in encoder.details_}
-    no_codes = np.empty(0, dtype=np.intp)
-    vectors = rule.vectors(NewLevels(lambda: more, more.n_levels, no_codes, columns, details, paths))
-    return _with_rows(lookup, more.levels, vectors)
+    if rule.needs_rows:
+        hint = "set unseen='prior' (set_params works on a fitted encoder), or {collect} first."
+        raise rows_needed(encoder, hint)
+    found = estimate_lazily(encoder, inputs, number, *known_columns(encoder, inputs), details)
+    return lookup if found is None else _with_rows(lookup, found[0].levels, found[1])
 
 
 def _with_rows(lookup: LevelLookup, levels: Levels, values: Floats) -> LevelLookup:

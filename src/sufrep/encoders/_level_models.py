@@ -55,7 +55,10 @@ _EFFECT, _FIT = "local_effect", "local_fit"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RandomInterceptEncoder(GroupEncoder):
-    """Represent each level by its shrunken mean residual: what the covariates leave of its mean response.
+    """Replace each level by its own effect on the target: what the covariates leave of its mean.
+
+    Use it where levels matter for reasons that no column shows, as the manager of a shop. Effects are
+    shrunk towards zero, more so for levels of few rows.
 
     A regression predicts the target from the covariates, transformed to normal scores, each with a slope that
     may change at the median; the residuals of a level's rows are averaged and shrunk towards 0 by empirical
@@ -205,7 +208,10 @@ class RandomInterceptEncoder(GroupEncoder):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixedModelEncoder(GroupEncoder):
-    """Represent each level by a regression of its own, shrunk towards a common one: a linear mixed model.
+    """Give each level a regression of its own, shrunk towards a common one: a linear mixed model.
+
+    Use it where levels differ in how the target depends on the covariates, as shops in how sales depend
+    on the price. A row gets one column, the prediction of its level's regression.
 
     y = b₀ + Σ_j b_j z_j + noise within level g, with coefficients b ~ N(m, diag τ) over the levels and z the
     covariates, transformed to normal scores. m, τ and the noise are estimated (empirical Bayes), so that
@@ -387,7 +393,10 @@ class MixedModelEncoder(GroupEncoder):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LocalEffectEncoder(GroupEncoder):
-    """Represent each level by a function of its own, learnt from nearby rows of the level.
+    """Give each level a function of its own, learnt from nearby rows of the level.
+
+    Use it where levels change along a covariate, as shops by season or aeroplanes from day to day: a row
+    gets what those rows of its level say that are like it.
 
     y = f(z) + e_g(z) + noise within level g, with z the covariates, transformed to normal scores, f a curve
     that all levels share, and e_g a Gaussian process. Two rows of a level have effects with covariance

@@ -44,7 +44,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LowRankEncoder(GroupEncoder):
-    """Represent each level by its row of the first k left singular vectors of the means matrix.
+    """Replace each level by its place along the few directions in which covariate means differ most.
+
+    Use it where `MeansEncoder` would add too many columns: it keeps the directions in which levels
+    differ, and drops those that look like chance. A level becomes its row of the first k left singular
+    vectors of the means matrix.
 
     Assumption (lemma 3 of the paper): as for `MeansEncoder`, with k hidden states. The matrix of the
     means (levels × covariates) then has rank k, and its first k left singular vectors lose nothing.
@@ -313,7 +317,10 @@ class _WithTarget:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseLowRankEncoder(GroupEncoder):
-    """Represent each level by k sparse linear combinations of its covariate means.
+    """Replace each level by a few combinations of its covariate averages, each of few covariates.
+
+    Use it like `LowRankEncoder`, if the columns should be easy to read or trees follow, which look at one
+    column at a time.
 
     Assumption: as for `LowRankEncoder` (lemma 3 of the paper). The combinations are those of sparse
     principal component analysis (Zou, Hastie and Tibshirani, eq. 3.12), which trees can use better

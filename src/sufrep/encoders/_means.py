@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MeansEncoder(GroupEncoder):
-    """Represent each level by the mean of the covariates of its rows, and optionally of the target.
+    """Replace each level by the averages of the other columns over its rows, and optionally of the target.
+
+    Try it first: it is fast, takes data in chunks and needs no target, so that it also describes levels
+    for which none is known. Use ``shrinkage="auto"`` if there are levels of few rows.
 
     Assumption (lemma 2 of the paper): the level acts on the target only through a hidden state L, and
     the matrix A of the means E[X | L = l] has a left inverse. Then ω(g) = E[X | G = g] = A·P(L | G = g)

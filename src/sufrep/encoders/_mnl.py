@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MNLEncoder(GroupEncoder):
-    """Represent each level by the intercept and slopes of a logit that predicts it from the covariates.
+    """Replace each level by the coefficients of a logit that predicts it from the covariates.
+
+    Use it to compare with the paper. ``solver="lda"`` is a closed form for normal covariates, and much faster
+    than the exact fit.
 
     Assumption (lemma 4 of the paper): as for `MeansEncoder`, and P(G = g | X = x) is a multinomial
     logit in x. Its coefficients determine E[X | G = g], hence P(L | G = g). They minimise

@@ -137,6 +137,21 @@ def add_links(
     return found
 
 
+def add_lazy_links(
+    links: Sequence[Links], inputs: Inputs, number: int, known: Levels, on_conflict: str
+) -> tuple[Links, ...]:
+    """The same for a lazy table: the links together with those of the levels that are not known."""
+    group = inputs.factors[number]
+    table: Any = inputs.table
+    found = []
+    for old, (below, above) in zip(links, pairwise([group, *inputs.parents[number]]), strict=True):
+        child, parent, weights = table.pairs(below, above, None, group=group, other_than=known)
+        found.append(old + link(child, parent, (old.column, old.above), weights))
+    for step in found:
+        step.chosen(on_conflict)
+    return tuple(found)
+
+
 def new_paths(
     inputs: Inputs, number: int, levels: Factor, rows: Codes, on_conflict: str
 ) -> tuple[Levels, ...]:
@@ -169,7 +184,7 @@ def new_lazy_paths(
     table: Any = inputs.table
     chosen, levels = [], {}
     for above, name in zip(inputs.parents[number], names[1:], strict=True):
-        below, own, weights = table.pairs(group, above, None, other_than=known)
+        below, own, weights = table.pairs(group, above, None, group=group, other_than=known)
         levels.update(dict.fromkeys(below.levels.tolist()))
         chosen.append(link(below, own, (names[0], name), weights).chosen(on_conflict))
     new = sort_levels(levels)

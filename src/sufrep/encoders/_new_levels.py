@@ -9,24 +9,27 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from sufrep._accumulate import ratio
-from sufrep._frames import Factor
+from sufrep._frames import Factor, LazyTable
 from sufrep.encoders._inputs import collect_moments, read_known_columns
-from sufrep.encoders._nesting import add_links, new_paths
-from sufrep.errors import TargetError
-from sufrep.representation import Representation, dense_values
+from sufrep.encoders._nesting import add_lazy_links, add_links, new_lazy_paths, new_paths
+from sufrep.errors import RowsNeededError, TargetError
+from sufrep.representation import Representation, dense_values, level_positions
 from sufrep.solvers.mixture import Mixture
 from sufrep.solvers.new_levels import NewLevels
 from sufrep.solvers.shrinkage import within_freedom
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sufrep._arrays import Array, Codes, Floats, Levels
     from sufrep.encoders._base import GroupEncoder, Vectors
     from sufrep.encoders._inputs import Covariate, Inputs
+    from sufrep.encoders._nesting import Links
     from sufrep.moments import GroupMoments
     from sufrep.solvers.new_levels import LevelRule
 
@@ -88,19 +91,17 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
     covariates, columns = _with_target(encoder, inputs, *known_columns(encoder, inputs))
     if hasattr(encoder, "parents_"):
         learnt.parents_ = dict(encoder.parents_)
-    for number, (group, factor) in enumerate(zip(encoder.representations_, inputs.factors, strict=True)):
+    learn = _learn_lazily if isinstance(inputs.table, LazyTable) else _learn_in_memory
+    for number, group in enumerate(encoder.representations_):
         table, place = encoder.representations_[group], encoder.pooled_positions_[group]
         whole, _ = encoder._pooled_vectors(group)
-        unknown = _new_codes(factor, table.positions(factor.levels.tolist()))
-        if whole.details.get("new_levels_") is None or not len(unknown):
+        found = None
+        if whole.details.get("new_levels_") is not None:
+            found = learn(encoder, inputs, number, covariates, columns, whole)
+        if found is None:
             continue
-        known = encoder.moments_[group]
-        rows = _NewRows.of(encoder, inputs, number, unknown)
-        values = _estimate(inputs, covariates, columns, rows, whole)
-        own = [np.asarray(column)[rows.rows] for column in columns]
-        names = [covariate.name(inputs.layout.names) for covariate in covariates]
-        more = collect_moments(inputs.table, rows.levels, own, names=names, weights=None)
-        moments = _joined(known, more)
+        more, values = found.moments, found.values
+        moments = _joined(encoder.moments_[group], more)
         position = {level: number for number, level in enumerate(moments.levels.tolist())}
         old = np.array([position[level] for level in table.levels.tolist()])
         new = np.array([position[level] for level in more.levels.tolist()])
@@ -119,11 +120,101 @@ def learn_levels(encoder: Encoder, inputs: Inputs) -> Encoder:
         for name in _BY_LEVEL & set(encoder.details_):
             detail = _extended_detail(whole.details[name], place, extended[old], values, extended[new])
             getattr(learnt, name)[group] = detail
-        if rows.paths:
-            links, on_conflict = encoder.parents_[group], vars(encoder)["on_conflict"]
-            added = add_links(links, inputs, number, rows.levels, rows.rows, on_conflict)
-            learnt.parents_[group] = added
+        if found.links:
+            learnt.parents_[group] = found.links
     return learnt
+
+
+class _Learnt(NamedTuple):
+    """What rows say about new levels: moments, vectors (n_levels, n_columns), and links to parents."""
+
+    moments: GroupMoments
+    values: Floats
+    links: tuple[Links, ...]
+
+
+def _learn_in_memory(
+    encoder: GroupEncoder,
+    inputs: Inputs,
+    number: int,
+    covariates: list[Covariate],
+    columns: list[Array],
+    whole: Vectors,
+) -> _Learnt | None:
+    """Learn the new levels of a group from rows in memory; None without any."""
+    group, factor = list(encoder.representations_)[number], inputs.factors[number]
+    unknown = _new_codes(factor, encoder.representations_[group].positions(factor.levels.tolist()))
+    if not len(unknown):
+        return None
+    rows = _NewRows.of(encoder, inputs, number, unknown)
+    values = _estimate(inputs, covariates, columns, rows, whole)
+    own = [np.asarray(column)[rows.rows] for column in columns]
+    names = [covariate.name(inputs.layout.names) for covariate in covariates]
+    moments = collect_moments(inputs.table, rows.levels, own, names=names, weights=None)
+    if not rows.paths:
+        return _Learnt(moments, values, ())
+    links, on_conflict = encoder.parents_[group], vars(encoder)["on_conflict"]
+    return _Learnt(moments, values, add_links(links, inputs, number, rows.levels, rows.rows, on_conflict))
+
+
+def _learn_lazily(
+    encoder: GroupEncoder,
+    inputs: Inputs,
+    number: int,
+    covariates: list[Covariate],
+    columns: list[Array],
+    whole: Vectors,
+) -> _Learnt | None:
+    """Learn the new levels of a group from the rows of a lazy frame; None without any."""
+    if whole.details["new_levels_"].needs_rows:
+        raise rows_needed(encoder, "{collect} first; the rows of the new levels are enough.")
+    group = list(encoder.representations_)[number]
+    known, order = encoder.representations_[group].levels, encoder.moments_[group].order
+    found = estimate_lazily(encoder, inputs, number, covariates, columns, whole.details, order=order)
+    if found is None:
+        return None
+    if not (inputs.parents and inputs.parents[number]):
+        return _Learnt(*found, ())
+    links, on_conflict = encoder.parents_[group], vars(encoder)["on_conflict"]
+    return _Learnt(*found, add_lazy_links(links, inputs, number, known, on_conflict))
+
+
+def rows_needed(encoder: GroupEncoder, hint: str) -> RowsNeededError:
+    """The error for a rule that needs rows, and a lazy frame."""
+    kind = type(encoder).__name__
+    return RowsNeededError(f"{kind} estimates new levels from their rows, and {{frame}}.", hint)
+
+
+def estimate_lazily(
+    encoder: GroupEncoder,
+    inputs: Inputs,
+    number: int,
+    covariates: list[Covariate],
+    columns: list[Any],
+    details: Mapping[str, Any],
+    *,
+    order: Literal[1, 2] = 1,
+) -> tuple[GroupMoments, Floats] | None:
+    """Moments and vectors of the levels of a lazy table that an encoder does not know; None without any."""
+    rule: LevelRule = details["new_levels_"]
+    table: Any = inputs.table
+    known = list(encoder.representations_.values())[number].levels
+    names = [covariate.name(inputs.layout.names) for covariate in covariates]
+    moments = table.moments(
+        inputs.factors[number], columns, names=names, weights=None, order=order, other_than=known
+    )
+    if not moments.n_levels:
+        return None
+    paths: tuple[Levels, ...] = ()
+    if inputs.parents and inputs.parents[number]:
+        levels, tiers = new_lazy_paths(inputs, number, known, vars(encoder)["on_conflict"])
+        place = level_positions(levels)  # a level whose rows have no parent is not among the pairs
+        rows = [place.get(level, -1) for level in moments.levels.tolist()]
+        paths = tuple(np.append(tier, [None])[rows] for tier in tiers)
+    own = columns[: sum(covariate.position is not None for covariate in covariates)]
+    no_codes = np.empty(0, dtype=np.intp)
+    new = NewLevels(lambda: moments, moments.n_levels, no_codes, own, details, paths)
+    return moments, rule.vectors(new)
 
 
 def add_moments(encoder: GroupEncoder, inputs: Inputs) -> dict[str, GroupMoments]:
@@ -174,9 +265,10 @@ def _with_target(
 ) -> tuple[list[Covariate], list[Array]]:
     """Add the columns of the target that ``fit`` saw; they are null if there is no target."""
     known = [covariate for covariate in encoder.covariates_ if covariate.position is None]
-    absent, found = np.full(inputs.table.n_rows, np.nan), {}
+    absent: Any = inputs.table.constant(None)
+    found: dict[Covariate, Any] = {}
     if inputs.target is not None and known:
-        absent = np.zeros(inputs.table.n_rows)  # a class that these rows lack
+        absent = inputs.table.constant(0.0)  # a class that these rows lack
         found = dict(zip(inputs.target.covariates, inputs.target.columns, strict=True))
     if found.keys() - set(known):
         classes = ", ".join(sorted(str(one.level) for one in found.keys() - set(known)))

@@ -3,7 +3,7 @@
 A file holds fitted steps (an encoder, often with a `ToNumbers` before it), what the reader found out about
 the table that they were fitted on, and a description for people. `sufrep._archive` is the container and its
 limits, `sufrep._packing` turns values into JSON and arrays, `_describing` writes the description, and here is
-what the values have to be. ``docs/file-format.md`` describes the format.
+what the values have to be. ``docs/reference/file-format.md`` describes the format.
 
 Files are untrusted input: whatever is in one, `load_steps` returns steps that work, or raises an
 `EncoderFileError`.

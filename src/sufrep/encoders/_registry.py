@@ -5,9 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import TargetEncoder
-
 from sufrep._names import ENCODERS
 from sufrep.encoders._base import GroupEncoder
 from sufrep.encoders._drop_columns import DropColumns
@@ -83,6 +80,8 @@ def save(fitted: Any, path: str | os.PathLike[str]) -> None:
     ...     load(path).get_feature_names_out().tolist()
     ['view_hill', 'view_sea', 'zip_mean_view_hill', 'zip_mean_view_sea']
     """
+    from sklearn.pipeline import Pipeline
+
     steps = fitted.steps if isinstance(fitted, Pipeline) else [("encoder", fitted)]
     for name, step in steps:
         if not isinstance(step, (GroupEncoder, ToNumbers, DropColumns)):
@@ -92,6 +91,8 @@ def save(fitted: Any, path: str | os.PathLike[str]) -> None:
 
 def _instead_of(step: Any) -> str:
     """What to save instead of a step of another library."""
+    from sklearn.preprocessing import TargetEncoder
+
     if hasattr(step, "predict"):
         return "save the steps before it, as in pipeline[:-1], and the model as its own library does."
     parts = [part for _, part, _ in getattr(step, "transformers", [("", step, "")])]
@@ -122,4 +123,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     array([[9., 3.]])
     """
     steps = load_steps(path, SAVED_CLASSES)
-    return steps[0][1] if len(steps) == 1 else Pipeline(steps)
+    if len(steps) == 1:
+        return steps[0][1]
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline(steps)

@@ -12,7 +12,6 @@ from scipy import stats
 from sklearn.base import clone, is_regressor
 
 from sufrep._frames import with_missing_level
-from sufrep._models import make_learner
 from sufrep._sklearn import take_rows
 from sufrep._statistics import p_value_statement
 from sufrep._threads import one_thread
@@ -222,6 +221,8 @@ class _Task:
 
     def _predict(self, known: Floats, rows: Codes, new: Floats) -> Floats:
         """Predictions for new rows, or probabilities of the classes, by a learner of the given rows."""
+        from sufrep._models import make_learner
+
         # scikit-learn's boosting cannot bin a column of nulls.
         usable = ~np.isnan(known).all(axis=0)
         wanted = self.wanted[rows]

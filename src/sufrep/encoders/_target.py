@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import KFold, TimeSeriesSplit, check_cv
 from sklearn.utils import column_or_1d
 
 from sufrep._accumulate import check_squares
@@ -213,8 +212,12 @@ def split_rows(
     scikit-learn's ``TimeSeriesSplit`` tests no row of the first block. It is accepted with ``first_rows``,
     and that block is then the first fold, without training rows.
     """
+    # Loads half of scikit-learn, for encoders that cross-fit only (python -m benchmarks --only imports).
+    from sklearn.model_selection import KFold, check_cv
+
     if n_rows < 2:
         return []
+
     if cv is None:
         cv = 5
     if isinstance(cv, Integral):
@@ -224,7 +227,7 @@ def split_rows(
     if not folds:
         expected = "a number of folds, a splitter, or a list of (train, test); a generator works only once"
         raise InvalidParameterError("cv", cv, expected)
-    if first_rows and isinstance(cv, TimeSeriesSplit):
+    if first_rows and is_time_series_split(cv):
         folds = [(np.empty(0, dtype=np.intp), np.arange(folds[0][1].min())), *folds]
     times, leaking = np.zeros(n_rows, dtype=np.intp), 0
     outside = sum(int(((rows < 0) | (rows >= n_rows)).sum()) for fold in folds for rows in fold)
@@ -290,3 +293,12 @@ def _classes(values: Array) -> Factor:
     if (factor.codes < 0).any():
         raise TargetError("Input y contains NaN or None.", "drop the rows whose target is unknown.")
     return factor
+
+
+def is_time_series_split(cv: Any) -> bool:
+    """Whether folds are those of scikit-learn's ``TimeSeriesSplit``."""
+    if cv is None or isinstance(cv, (str, Integral)):
+        return False
+    from sklearn.model_selection import TimeSeriesSplit
+
+    return isinstance(cv, TimeSeriesSplit)

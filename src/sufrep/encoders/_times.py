@@ -11,11 +11,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import TimeSeriesSplit
 
 from sufrep._splits import ordered_folds
 from sufrep.encoders._inputs import position_of
-from sufrep.encoders._target import split_rows
+from sufrep.encoders._target import is_time_series_split, split_rows
 from sufrep.errors import GroupValueError, InvalidParameterError, TimeColumnError, TimeZoneError
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def is_ordered(cv: Any) -> bool:
 
 def follows_time(cv: Any) -> bool:
     """Whether rows learn from earlier rows only."""
-    return is_ordered(cv) or isinstance(cv, TimeSeriesSplit)
+    return is_ordered(cv) or is_time_series_split(cv)
 
 
 def read_order(

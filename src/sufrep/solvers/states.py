@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from sufrep._threads import one_thread
 from sufrep.moments import GroupMoments
@@ -199,6 +198,9 @@ def start_mixture(sample: MixtureRows, n_states: int, seed: int) -> Mixture:
 
 def _cluster_centers(points: Floats, weights: Floats, n_states: int, seed: int) -> Floats:
     """Centers of at most `n_states` clusters; (n_clusters, p)."""
+    # A fit that needs no states need not load this (test_lazy_frames_load_no_learner).
+    from sklearn.cluster import KMeans
+
     # k-means draws its initial centers by position, so the order of the points must not depend on the names
     # of levels. Rounding breaks ties between points at equal distances, such as the whitened rows of a small
     # sample, the same way in any order of the rows.

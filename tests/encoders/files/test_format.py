@@ -1,13 +1,15 @@
 """Files of each version of the format, of an encoder and of moments, which every later version must load.
 
-``python tests/encoders/files/test_format.py`` writes them again. That is allowed until the
-first release; after it, a change of the format gets a new version, a new file, and code that reads the old
-one.
+Version 1 is that of sufrep 0.1.0. Its files are never written again (`docs/reference/versioning.md`): a
+change of the format gets a new version, code that reads the old one, and new files, which ``python
+tests/encoders/files/test_format.py 2`` writes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,12 @@ from sufrep.encoders._judging import CANDIDATES, DROP, Judgement
 
 HERE = Path(__file__).parent
 CHOSEN = ("target_mean", "mixed_model", "local_effect", "states")
+# What the files of released versions are, by their SHA-256.
+RELEASED = {
+    "format_1.json": "635d6e52a44ba9700d0353e99f7c6234ae542947aca34cecc99e7a04baede648",
+    "format_1.moments": "6739468055df4021ec3cdbe6aad50e36fd2b4ef462ff900ec6e7bd86badd465a",
+    "format_1.sufrep": "a4f6942c31a43d2dd5c1a3e19ed0e709eb3c22ee532cbf1471b756b83c941d5b",
+}
 READING = TableReading(
     (ColumnReading("shop", "text"), ColumnReading("size", "number"), ColumnReading("sold", "time", "UTC")),
     decimal=",",
@@ -51,6 +59,11 @@ def rows_of() -> pd.DataFrame:
 
 def new_rows() -> pd.DataFrame:
     return rows_of().iloc[:50:7].assign(shop=["Käse 1", None, "new", "Käse 38", "Käse 5", "Käse 2", "", "NA"])
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_files_of_released_versions_are_never_changed(name):
+    assert hashlib.sha256((HERE / name).read_bytes()).hexdigest() == RELEASED[name]
 
 
 @pytest.mark.parametrize("version", [1])
@@ -87,9 +100,12 @@ def test_moments_of_every_version_load(version):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
 
 
-def make() -> None:
-    """Write the files of the current version, and what the encoder encodes rows as."""
-    moments_of().save(HERE / "format_1.moments")
+def make(version: int) -> None:
+    """Write the files of a new version, and what the encoder encodes rows as."""
+    encoder_file, moments_file = HERE / f"format_{version}.sufrep", HERE / f"format_{version}.moments"
+    if encoder_file.exists():
+        sys.exit(f"{encoder_file.name} exists, and files of released versions never change")
+    moments_of().save(moments_file)
 
     def judged(_encoder: SufficientEncoder, rows: Any, _components: Any, _learner: Any) -> Judgement:
         n = len(rows.y)
@@ -108,13 +124,13 @@ def make() -> None:
         patch.setattr(SufficientEncoder, "_judge", judged)
         steps.fit(rows, y)
     steps[0].reading_ = READING
-    save(steps, HERE / "format_1.sufrep")
+    save(steps, encoder_file)
     found = {
         "names": steps.get_feature_names_out().tolist(),
         "values": steps.transform(new_rows()).round(12).tolist(),
     }
-    (HERE / "format_1.json").write_text(json.dumps(found) + "\n")
+    (HERE / f"format_{version}.json").write_text(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":
-    make()
+    make(int(sys.argv[1]))
