@@ -441,6 +441,13 @@ def test_wages_by_hand(tmp_path):
     )
 
 
+def test_ratings_have_a_table_of_their_own(tmp_path):
+    ratings = folds("crossed_effects", [1.0, 2.0, 3.0, 4.0, 5.0], "insteval_sigrist", model="xgboost_tuned")
+    wages, table = compared_tables(OF_WAGES + ratings, published(tmp_path))
+    assert (wages.title, table.title) == ("wages: published and ours", "insteval_sigrist: published and ours")
+    assert [row[:2] for row in table.rows] == [("crossed_effects", "ours"), ("linear", "Sigrist (2023)")]
+
+
 def test_wages_are_in_no_other_table():
     records = folds("one_hot", [1.0] * 5, "wages", model="xgboost_tuned")
     assert benchmark_tables(records) == []
