@@ -628,7 +628,11 @@ def test_published_results_are_in_the_order_of_the_folds(tmp_path):
         "boost": [0.1, 0.2, 0.3, 0.4, 0.5],
         "linear": [0.1, 0.2, 0.3, 0.4, 0.5],
     }
-    published(tmp_path, *(row.replace("wages", "inst_eval") for row in rows[5:]))
+
+
+def test_published_results_on_ratings_are_those_of_their_rows(tmp_path):
+    rows = [f"inst_eval,boost,{fold},0.{fold + 1},2" for fold in range(5)]
+    published(tmp_path, "wages,linear,0,9,2", *rows)
     assert load_published_insteval(tmp_path) == {"boost": [0.1, 0.2, 0.3, 0.4, 0.5]}
 
 

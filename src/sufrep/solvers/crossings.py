@@ -235,7 +235,9 @@ def find_cuts(column: Array, weights: Floats | None = None) -> Floats:
 def cut_into_bins(column: Array, cuts: Floats) -> Codes:
     """The bin of each row, the last one for nulls; there are two more bins than cuts."""
     values = np.asarray(column, dtype=np.float64)
-    return np.where(np.isnan(values), len(cuts) + 1, np.searchsorted(cuts, values, side="right"))
+    bins = np.searchsorted(cuts, values, side="right").astype(np.int8)
+    bins[np.isnan(values)] = len(cuts) + 1
+    return bins
 
 
 def learn_effects(
