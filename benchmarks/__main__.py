@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     bench_cells,
     bench_compare,
+    bench_crossed,
     bench_drift,
     bench_effects,
     bench_engines,
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "drift": bench_drift,
     "serving": bench_serving,
     "mixed_model": bench_mixed_model,
+    "crossed": bench_crossed,
     "sufficient": bench_sufficient,
     "compare": bench_compare,
     "engines": bench_engines,

@@ -61,7 +61,7 @@ _METHODS = """
 means low_rank one_hot sparse_low_rank permutation multi_permutation helmert deviation fisher random_intercept
 """.split()
 _COMPARED = [*_METHODS, "drop", "target_encoder"]
-_SLOW_METHODS = "mnl latent_state mixed_model local_effect".split()
+_SLOW_METHODS = "mnl latent_state crossed_effects mixed_model local_effect".split()
 _ODD_METHODS = ["", "sufficient ", *"mean MEANS 😀 means,low_rank".split()]
 _PARAMETERS = """
 n_components=2 shrinkage=auto use_target=true leave_one_out=true standardize=false cv=2 n_components=0

@@ -26,12 +26,14 @@ from sufrep.datasets import (
     load_county_murders,
     load_dataset,
     load_insteval,
+    load_insteval_sigrist,
     load_king_county,
     load_midwest_survey,
     load_nycflights,
     load_open_payments,
     load_orange_juice,
     load_pakistan,
+    load_published_insteval,
     load_published_wages,
     load_wages,
 )
@@ -176,6 +178,12 @@ def wages(folder: Path, *, header: str = WAGES, folds: Any = WAGES_FOLDS) -> Pat
     return compressed(folder, "sigrist2023/wages.json.gz", json.dumps(folds))
 
 
+def ratings(folder: Path, *, header: str = INSTEVAL) -> Path:
+    rows = [f"{i},{1000 + i // 2},2,3,0,{4 + i % 2},{1 + i % 5}" for i in range(10)]
+    compressed(folder, "sigrist2023/inst_eval.json.gz", json.dumps(WAGES_FOLDS))
+    return insteval(folder, *rows, header=header)
+
+
 def renamed(header: str, name: str) -> str:
     return ",".join("other" if column == name else column for column in header.split(","))
 
@@ -194,6 +202,7 @@ WRITE: dict[str, Callable[[Path], Path]] = {
     "open_payments": payments,
     "midwest_survey": survey,
     "wages": wages,
+    "insteval_sigrist": ratings,
 }
 
 
@@ -205,7 +214,7 @@ def test_every_data_set_is_loaded_by_its_name(tmp_path, name):
     data = load_dataset(name, WRITE[name](tmp_path))
     assert data.name == name
     for frame in (pd.DataFrame(data.columns()), pl.DataFrame(data.columns())):
-        assert list(frame.columns) == [*data.covariates, data.group]
+        assert list(frame.columns) == [*data.covariates, data.group, *data.other_labels]
         assert list(frame[data.group]) == data.labels.tolist()
         assert data.target not in frame.columns
 
@@ -595,6 +604,23 @@ def published(folder: Path, *rows: str) -> Path:
     return write(folder, "sigrist2023/published.csv", ["data,method,fold,test_mse,seconds", *rows])
 
 
+def test_ratings_come_with_all_groups_and_their_folds(tmp_path):
+    data = load_insteval_sigrist(ratings(tmp_path))
+    assert (data.group, data.target, data.covariates) == ("d", "y", ("studage", "lectage", "service"))
+    assert data.labels.tolist() == [str(1000 + i // 2) for i in range(10)]
+    assert {name: labels.tolist() for name, labels in data.other_labels.items()} == {
+        "s": [str(i) for i in range(10)],
+        "dept": ["4", "5"] * 5,
+    }
+    np.testing.assert_array_equal(data.folds, np.arange(10) % 5)
+
+
+@pytest.mark.parametrize("name", ["s", "d", "dept", "service", "y"])
+def test_ratings_need_each_column_that_they_use(tmp_path, name):
+    with pytest.raises(DataContentError, match=rf"does not have the column\(s\) '{name}'"):
+        load_insteval_sigrist(ratings(tmp_path, header=renamed(INSTEVAL, name)))
+
+
 def test_published_results_are_in_the_order_of_the_folds(tmp_path):
     rows = [f"wages,{name},{fold},0.{fold + 1},2" for name in ("linear", "boost") for fold in range(5)]
     published(tmp_path, *rows[::-1], "inst_eval,linear,0,9,2")
@@ -602,6 +628,12 @@ def test_published_results_are_in_the_order_of_the_folds(tmp_path):
         "boost": [0.1, 0.2, 0.3, 0.4, 0.5],
         "linear": [0.1, 0.2, 0.3, 0.4, 0.5],
     }
+
+
+def test_published_results_on_ratings_are_those_of_their_rows(tmp_path):
+    rows = [f"inst_eval,boost,{fold},0.{fold + 1},2" for fold in range(5)]
+    published(tmp_path, "wages,linear,0,9,2", *rows)
+    assert load_published_insteval(tmp_path) == {"boost": [0.1, 0.2, 0.3, 0.4, 0.5]}
 
 
 def test_published_results_of_all_folds_are_needed(tmp_path):
@@ -626,6 +658,7 @@ REAL = {
     "open_payments": ((71_657, 4), 1_466, _COMPANY, "status", 0),
     "midwest_survey": ((2_494, 25), 934, _OWN_NAME, "Census_Region", 0),
     "wages": ((28_013, 52), 4_696, "idcode", "ln_wage", 0),
+    "insteval_sigrist": ((73_421, 3), 1_128, "d", "y", 0),
 }
 
 
@@ -741,6 +774,16 @@ def test_real_wages_have_the_values_and_folds_of_their_files(data_dir):
     with gzip.open(data_dir / "sigrist2023" / "wages.json.gz", "rt") as file:
         for fold, training in enumerate(json.load(file)):
             assert (np.flatnonzero(data.folds != fold) + 1).tolist() == sorted(training)
+
+
+def test_real_ratings_have_the_groups_and_folds_of_their_files(data_dir):
+    rows, data = by_hand(data_dir, "insteval.csv"), loaded("insteval_sigrist", data_dir)
+    for name in ("d", "s", "dept"):
+        assert data.columns()[name].tolist() == [row[name] for row in rows]
+    with gzip.open(data_dir / "sigrist2023" / "inst_eval.json.gz", "rt") as file:
+        for fold, training in enumerate(json.load(file)):
+            assert (np.flatnonzero(data.folds != fold) + 1).tolist() == sorted(training)
+    assert np.mean(load_published_insteval(data_dir)["boost_cat"]) == pytest.approx(1.4423, abs=1e-4)
 
 
 def test_real_published_results_have_five_methods(data_dir):

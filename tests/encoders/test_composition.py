@@ -30,6 +30,7 @@ from sufrep.encoders import GroupEncoder
 # One method of every class; the other methods differ in parameters only.
 CLASSES = [
     *("one_hot", "multi_permutation", "fisher", "random_intercept", "mixed_model", "local_effect"),
+    "crossed_effects",
     *("means", "low_rank", "sparse_low_rank", "mnl", "latent_state", "shares", "cells", "sufficient"),
 ]
 WITHOUT_COVARIATES = ["one_hot", "helmert", "permutation", "fisher"]

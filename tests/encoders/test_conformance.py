@@ -57,6 +57,7 @@ VARIANTS = [
     MeansEncoder(0, use_target=True, leave_one_out=True),
     MeansEncoder(0, use_target=True, shrinkage="auto", target_type="continuous"),
     LowRankEncoder(0, use_target=True, target_type="continuous"),
+    CrossedEffectsEncoder(0, target_type="continuous", min_z=-50.0),
     MixedModelEncoder(0, target_type="continuous"),
     LocalEffectEncoder(0, target_type="continuous"),
     CellsEncoder(0, target_type="continuous"),

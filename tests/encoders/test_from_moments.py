@@ -238,7 +238,9 @@ def test_a_fitted_encoder_refuses_moments_of_other_columns() -> None:
     assert encoder.moments_ is before
 
 
-@pytest.mark.parametrize("method", ["mnl", "latent_state", "random_intercept", "mixed_model", "local_effect"])
+@pytest.mark.parametrize(
+    "method", ["mnl", "latent_state", "random_intercept", "crossed_effects", "mixed_model"]
+)
 def test_encoders_that_need_rows_have_no_such_fit(method: str) -> None:
     assert method in METHODS
     assert not hasattr(make_encoder(method, "zip"), "fit_moments")

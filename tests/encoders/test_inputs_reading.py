@@ -151,9 +151,9 @@ def test_nulls_first_met_in_transform_get_the_prior():
 # Levels that fit did not see.
 
 
-# The output of these depends on the covariates of the row (test_level_models.py) or on a search
-# (test_sufficient.py).
-_ELSEWHERE = ("mixed_model", "local_effect", "sufficient")
+# The output of these depends on the covariates of the row (test_level_models.py, test_crossed_effects.py) or
+# on a search (test_sufficient.py).
+_ELSEWHERE = ("crossed_effects", "mixed_model", "local_effect", "sufficient")
 
 
 @every_library

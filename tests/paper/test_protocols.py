@@ -25,6 +25,13 @@ def test_every_protocol_is_of_a_data_set_and_names_models():
     assert protocol_of("wages").own_folds == PUBLISHED_FOLDS
 
 
+@pytest.mark.parametrize("name", DATASETS)
+def test_models_that_read_one_group_do_not_suit_several(name):
+    assert protocol_of(name).has_several_groups == (name == "insteval_sigrist")
+    assert protocol_of("insteval_sigrist").suits("xgboost_tuned", "crossed_effects")
+    assert not protocol_of("insteval_sigrist").suits("catboost_native", "native")
+
+
 def test_numbers_are_the_default():
     assert protocol_of("ames") == Protocol()
     assert (Protocol().loss, Protocol().models) == ("MSE", BENCHMARK_MODELS)

@@ -207,6 +207,25 @@ def test_folds_that_a_data_set_brings_are_its_folds_whatever_the_seed(monkeypatc
         np.testing.assert_array_equal(real_data(trial, Settings(n_folds=2)).test, folds == fold)
 
 
+def test_all_groups_of_a_data_set_are_the_last_columns_of_its_table(monkeypatch):
+    labels = np.array(list("aabbcc"))
+    data = Dataset(
+        "insteval_sigrist", "d", "y", ("a",), np.ones((6, 1)), labels, np.arange(6.0), (),
+        np.array([0, 1, 2, 3, 4, 0]), {"s": labels[::-1], "dept": np.array(list("xyxyxy"))},
+    )  # fmt: skip
+    monkeypatch.setattr(samples, "load_dataset", lambda *_: data)
+    samples._load.cache_clear()
+    trial = EmpiricalTrial("insteval_sigrist", "xgboost_tuned", "crossed_effects", 0, 0)
+    found = real_data(trial, Settings())
+    samples._load.cache_clear()
+    assert found.group == [1, 2, 3]
+    np.testing.assert_array_equal(
+        found.table, np.column_stack([np.ones(6), [0, 0, 1, 1, 2, 2], [2, 2, 1, 1, 0, 0], [0, 1] * 3])
+    )
+    inner = found.inner(2, 0)[0]
+    np.testing.assert_array_equal(inner.table, found.table[1:5])
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("ames", "continuous"), ("open_payments", "binary"), ("midwest_survey", "multiclass")],

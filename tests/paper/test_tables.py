@@ -368,7 +368,7 @@ def test_the_whole_benchmark_fits_on_a_page():
         for record in folds(name, [8.0, 9.0, 10.0, 11.0, 12.5 + len(name)], dataset)
     ]
     tables = benchmark_tables(records) + compared_tables(records)
-    assert [len(table.header) for table in tables] == [9, 4, 9, 4, 10]
+    assert [len(table.header) for table in tables] == [9, 4, 9, 4, 10, 10]
     for table in tables:
         assert max(len(line) for line in table.render("text").splitlines()) <= 140
 
@@ -439,6 +439,13 @@ def test_wages_by_hand(tmp_path):
         "MSE on the published folds; our encodings are followed by xgboost_tuned.\n"
         "±: standard error of the paired difference. Seconds are the median per fold, and of our machine.\n"
     )
+
+
+def test_ratings_have_a_table_of_their_own(tmp_path):
+    ratings = folds("crossed_effects", [1.0, 2.0, 3.0, 4.0, 5.0], "insteval_sigrist", model="xgboost_tuned")
+    wages, table = compared_tables(OF_WAGES + ratings, published(tmp_path))
+    assert (wages.title, table.title) == ("wages: published and ours", "insteval_sigrist: published and ours")
+    assert [row[:2] for row in table.rows] == [("crossed_effects", "ours"), ("linear", "Sigrist (2023)")]
 
 
 def test_wages_are_in_no_other_table():

@@ -241,8 +241,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
 
     A subclass implements `_represent`. Where the defaults do not fit, it overrides `_needs` (what it has to
     know), `_represent_fold` (what it learns from the rows outside one fold) and `_encode_rows` (what a row
-    gets, if that is more than the vector of its level). An encoder that is made of others overrides `_learn`
-    and `_lookups` instead.
+    gets, if that is more than the vector of its level). One that is made of others, or learns all groups
+    jointly, overrides `_learn` and `_lookups` instead.
     """
 
     group: Group | list[Group] | None = None

@@ -364,9 +364,11 @@ def _numbers(inputs: Inputs) -> list[Floats]:
 
 def _cell_numbers(vectors: Vectors, codes: Codes) -> Codes:
     """The number of each row's level in the keys of cells, −1 for levels that have none."""
-    known = np.nan_to_num(vectors.details["cell_numbers_"][:, 0], nan=-1.0).astype(np.int64)
-    known = np.append(known, -1)
-    return known[np.where(codes < len(known) - 1, codes, -1)]
+    known = vectors.details["cell_numbers_"][:, 0]
+    found = np.full(len(codes), -1)
+    rows = np.flatnonzero((codes >= 0) & (codes < len(known)))
+    found[rows] = np.nan_to_num(known[codes[rows]], nan=-1.0)
+    return found
 
 
 def _columns(effects: Sequence[Floats], cells: Sequence[Sequence[CellEffects]], rows: CrossedRows) -> Floats:

@@ -9,6 +9,7 @@ crossings.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from sufrep._threads import one_thread
 from sufrep.solvers.crossed import CrossedDesign, CrossedFit, effect_errors, fit_crossed
 from sufrep.solvers.regressions import fit_curve, fit_normal_scores
 from sufrep.solvers.screening import Screened, ScreenedRows, crossing_screen, group_z
@@ -35,6 +37,9 @@ _MOST_COMMON = 4
 _MOST_CELLS, _LEAST_ROWS = 0.7, 3.0
 # From so many rows on, trees predict from the covariates; with fewer, a curve does.
 _TREES_FROM = 2_000
+# Trees fit part of the noise of fewer rows than this, so that each half is predicted by those of the other
+# (test_the_noise_is_that_of_the_sample).
+_HALVES_BELOW = 20_000
 _TREES = {"max_iter": 40, "learning_rate": 0.2, "max_leaf_nodes": 15, "early_stopping": False}
 # Probabilities are kept this far from 0 and 1, so that working residuals stay finite.
 _LEAST_PROBABILITY = 0.02
@@ -230,7 +235,9 @@ def find_cuts(column: Array, weights: Floats | None = None) -> Floats:
 def cut_into_bins(column: Array, cuts: Floats) -> Codes:
     """The bin of each row, the last one for nulls; there are two more bins than cuts."""
     values = np.asarray(column, dtype=np.float64)
-    return np.where(np.isnan(values), len(cuts) + 1, np.searchsorted(cuts, values, side="right"))
+    bins = np.searchsorted(cuts, values, side="right").astype(np.int8)
+    bins[np.isnan(values)] = len(cuts) + 1
+    return bins
 
 
 def learn_effects(
@@ -342,8 +349,22 @@ def _first_part(rows: CrossedRows, target: Floats, seed: int) -> Floats:
         scores = fit_normal_scores(rows.columns, rows.weights).apply(rows.columns)
         return np.asarray(fit_curve(scores, target - offset, rows.weights).predict(scores))
     X = np.column_stack([np.asarray(column, dtype=np.float64) for column in rows.columns])
-    trees = HistGradientBoostingRegressor(**_TREES, random_state=seed)
-    return np.asarray(trees.fit(X, target - offset, sample_weight=rows.weights).predict(X))
+    return _predicted_by_trees(X, target - offset, rows.weights, seed)
+
+
+def _predicted_by_trees(X: Floats, y: Floats, weights: Floats | None, seed: int) -> Floats:
+    """Predictions of boosted trees for the rows that they are fitted to, or for the other half of them."""
+    n, found = len(y), np.empty(len(y))
+    parts = [(np.arange(n), np.arange(n))]
+    if n < _HALVES_BELOW:
+        one, other = np.array_split(np.random.default_rng(seed).permutation(n), 2)
+        parts = [(one, other), (other, one)]
+    for fitted, predicted in parts:
+        own = None if weights is None else weights[fitted]
+        trees = HistGradientBoostingRegressor(**_TREES, random_state=seed)
+        with one_thread() if n < _HALVES_BELOW else nullcontext():
+            found[predicted] = trees.fit(X[fitted], y[fitted], sample_weight=own).predict(X[predicted])
+    return found
 
 
 def _strongest_covariates(rows: CrossedRows, target: Floats) -> list[int]:
@@ -437,7 +458,7 @@ class _Screen:
         own = [item.crossing.covariates[0] for item in good if item.crossing.groups == (group,)]
         deepest: Crossing | None = None
         for size in range(2, min(len(own), _MOST_COMMON) + 1):
-            crossing = Crossing((group,), tuple(own[:size]))
+            crossing = Crossing((group,), tuple(sorted(own[:size])))
             cells = self._rows.cells(crossing)
             if cells is None or len(cells.keys) * _LEAST_ROWS > self._rows.n_rows:
                 break
