@@ -91,7 +91,7 @@ def cell_means(codes: Codes, n_cells: int, response: Floats, weights: Floats | N
     # In units in which squares of the largest number exist.
     unit = np.exp2(np.frexp(np.abs(response - center).max(initial=0.0))[1].astype(float))
     effects = fit_effects(codes, n_cells, (response - center) / unit, own)
-    weight = np.bincount(codes, own, n_cells)
+    weight = np.bincount(codes, own, n_cells).astype(np.float64)
     return CellMeans(center + unit * effects.values, center, weight, effects.ratio)
 
 
@@ -112,7 +112,7 @@ def fit_effects(
 ) -> Effects:
     """Effects of cells on residuals (n, q), whose mean is about 0; of a given ratio, or the likeliest one."""
     sums = _sums(codes, n_cells, residuals * weights[:, None])
-    counts = np.bincount(codes[codes >= 0], weights[codes >= 0], n_cells)
+    counts = np.bincount(codes[codes >= 0], weights[codes >= 0], n_cells).astype(np.float64)
     gain = 0.0
     if ratio is None:
         ratio, gain = _likeliest_ratio(sums, counts, weights @ residuals**2, float(weights.sum()))
