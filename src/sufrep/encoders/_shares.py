@@ -12,7 +12,7 @@ import numpy as np
 
 from sufrep._frames import ArrayTable, LazyTable
 from sufrep._sklearn import Interval
-from sufrep.encoders._base import SAMPLE_CONSTRAINTS, GroupEncoder, Needs
+from sufrep.encoders._base import SAMPLE_CONSTRAINTS, GroupEncoder, Needs, pooled_positions
 from sufrep.encoders._inputs import (
     Covariate,
     Inputs,
@@ -231,7 +231,9 @@ class SharesEncoder(GroupEncoder):
         described = _described(inputs)
         if not categories or number not in described:
             return []
-        own = _category(inputs.factors[number])
+        factor = inputs.factors[number]
+        place = pooled_positions(_weights(factor, weights), self.min_frequency)
+        own = Category(np.append(place, -1)[factor.codes], int(place.max()) + 1)
         most = min(self.n_scores, self.max_columns // len(described), own.n_levels // 2)
         found = score_categories(own, categories, weights, n_scores=max(most, 1)).scores
         names = [f"share{j + 1}" for j in range(found[0].shape[1])]
