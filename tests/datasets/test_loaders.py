@@ -29,12 +29,14 @@ from sufrep.datasets import (
     load_insteval_sigrist,
     load_king_county,
     load_midwest_survey,
+    load_movielens,
     load_nycflights,
     load_open_payments,
     load_orange_juice,
     load_pakistan,
     load_published_insteval,
     load_published_wages,
+    load_videogame_sales,
     load_wages,
 )
 from sufrep.datasets._classes import _COMPANY, _OWN_NAME, _PAYMENT_COVARIATES
@@ -96,6 +98,14 @@ SURVEY_ROWS = [
     "3126807211.0,Southern,No,18-29,74070,West",
     "1.0,Mid,Yes,> 60,44106,East",
     "2.0,Mid,,18-29,1,North",
+]
+GAMES = "Rank,Name,Platform,Year,Genre,Publisher,NA_Sales,Global_Sales"
+GAMES_ROWS = ["1,Wii Sports,Wii,2006,Sports,Nintendo,41.49,82.74", "2,2600,NES,,Puzzle,,1,1"]
+FILMS = "userId,movieId,rating,timestamp,title,genres"
+FILMS_ROWS = [
+    "1,07,4.0,964982703,Toy Story (1995),Comedy|Fantasy",
+    '12,1,0.5,964981247,"Notes, from (1996) a Film",Drama',
+    "1,3,5,964981247,Death Note: Desu nôto (2006–2007),Drama",
 ]
 WAGES = "grade,age,ln_wage,idcode,race_2,t"
 WAGES_ROWS = [f"12,{18 + i},{i / 4},{i // 2},0,{i - 8}" for i in range(10)]
@@ -173,6 +183,16 @@ def survey(folder: Path, *rows: str, header: str = SURVEY) -> Path:
     return compressed(folder, "text_tables/midwest_survey.csv.gz", "\n".join(lines) + "\n")
 
 
+def games(folder: Path, *rows: str, header: str = GAMES) -> Path:
+    lines = [header, *(rows or GAMES_ROWS)]
+    return compressed(folder, "text_tables/videogame_sales.csv.gz", "\n".join(lines) + "\n")
+
+
+def films(folder: Path, *rows: str, header: str = FILMS) -> Path:
+    lines = [header, *(rows or FILMS_ROWS)]
+    return compressed(folder, "text_tables/movielens.csv.gz", "\n".join(lines) + "\n")
+
+
 def wages(folder: Path, *, header: str = WAGES, folds: Any = WAGES_FOLDS) -> Path:
     compressed(folder, "sigrist2023/wages.csv.gz", "\n".join([header, *WAGES_ROWS]) + "\n")
     return compressed(folder, "sigrist2023/wages.json.gz", json.dumps(folds))
@@ -203,6 +223,10 @@ WRITE: dict[str, Callable[[Path], Path]] = {
     "midwest_survey": survey,
     "wages": wages,
     "insteval_sigrist": ratings,
+    "videogame_sales": games,
+    "movielens": films,
+    "open_payments_text": payments,
+    "midwest_survey_text": survey,
 }
 
 
@@ -214,7 +238,7 @@ def test_every_data_set_is_loaded_by_its_name(tmp_path, name):
     data = load_dataset(name, WRITE[name](tmp_path))
     assert data.name == name
     for frame in (pd.DataFrame(data.columns()), pl.DataFrame(data.columns())):
-        assert list(frame.columns) == [*data.covariates, data.group, *data.other_labels]
+        assert list(frame.columns) == [*data.covariates, *data.groups]
         assert list(frame[data.group]) == data.labels.tolist()
         assert data.target not in frame.columns
 
@@ -548,6 +572,61 @@ def test_the_survey_needs_each_column_that_it_names(tmp_path, name):
         load_midwest_survey(survey(tmp_path, header=renamed(SURVEY, name)))
 
 
+# Several groups
+
+
+def test_games_have_four_groups_and_a_year(tmp_path):
+    data = load_videogame_sales(games(tmp_path))
+    assert (data.groups, data.covariates) == (("Publisher", "Name", "Platform", "Genre"), ("Year",))
+    assert data.labels.tolist() == ["Nintendo", ""]
+    assert [labels.tolist() for labels in data.other_labels.values()] == [
+        ["Wii Sports", "2600"],
+        ["Wii", "NES"],
+        ["Sports", "Puzzle"],
+    ]
+    np.testing.assert_array_equal(data.X, [[2006], [math.nan]])
+    np.testing.assert_allclose(data.y, [math.log(82.74), 0])
+    assert repr(data).endswith("group='Publisher' (2 levels), 3 further groups, target='log Global_Sales')")
+
+
+def test_games_that_nobody_bought_are_refused(tmp_path):
+    with pytest.raises(DataContentError, match="holds 0 in column 'Global_Sales'; expected sales above 0"):
+        load_videogame_sales(games(tmp_path, "1,a,b,2000,c,d,1,0"))
+
+
+def test_films_have_three_groups_and_the_year_of_their_title(tmp_path):
+    data = load_movielens(films(tmp_path))
+    assert (data.groups, data.covariates) == (("movieId", "userId", "genres"), ("year",))
+    assert data.labels.tolist() == ["07", "1", "3"]
+    assert data.other_labels["userId"].tolist() == ["1", "12", "1"]
+    assert data.other_labels["genres"].tolist() == ["Comedy|Fantasy", "Drama", "Drama"]
+    np.testing.assert_array_equal(data.X, [[1995], [math.nan], [2006]])
+    assert data.y.tolist() == [4.0, 0.5, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("load", "write_file", "header"),
+    [(load_videogame_sales, games, GAMES), (load_movielens, films, FILMS)],
+)
+def test_tables_of_several_groups_need_their_columns(tmp_path, load, write_file, header):
+    name = header.split(",")[1]
+    with pytest.raises(DataContentError, match=rf"does not have the column\(s\) '{name}'"):
+        load(write_file(tmp_path, header=renamed(header, name)))
+
+
+def test_all_text_columns_may_be_groups(tmp_path):
+    data = load_open_payments(payments(tmp_path), groups="all")
+    assert (data.name, data.group) == ("open_payments_text", _COMPANY)
+    assert set(data.other_labels) == set(_PAYMENT_COVARIATES)
+    assert data.X.shape == (3, 0)
+    codes, texts = load_open_payments(payments(tmp_path)).columns(), data.columns()
+    for name in data.other_labels:
+        levels = ["", *sorted(set(texts[name].tolist()) - {""})]
+        assert [levels.index(text) for text in texts[name].tolist()] == codes[name].tolist()
+    with pytest.raises(InvalidParameterError, match="groups must be 'one' or 'all'"):
+        load_midwest_survey(survey(tmp_path), groups="some")
+
+
 # Wages
 
 
@@ -659,6 +738,10 @@ REAL = {
     "midwest_survey": ((2_494, 25), 934, _OWN_NAME, "Census_Region", 0),
     "wages": ((28_013, 52), 4_696, "idcode", "ln_wage", 0),
     "insteval_sigrist": ((73_421, 3), 1_128, "d", "y", 0),
+    "videogame_sales": ((16_572, 1), 579, "Publisher", "log Global_Sales", 0),
+    "movielens": ((100_836, 1), 9_724, "movieId", "rating", 17),
+    "open_payments_text": ((71_657, 0), 1_466, _COMPANY, "status", 0),
+    "midwest_survey_text": ((2_494, 0), 934, _OWN_NAME, "Census_Region", 0),
 }
 
 

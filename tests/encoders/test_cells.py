@@ -29,7 +29,7 @@ def table(seed: int = 0, n: int = 2000) -> tuple[pd.DataFrame, np.ndarray]:
 
 def test_the_pair_that_says_more_than_its_groups_is_a_group_of_its_own():
     X, y = table()
-    encoder = CellsEncoder(GROUPS).fit(X, y)
+    encoder = CellsEncoder(GROUPS, unscreened=0).fit(X, y)
     assert encoder.cells_["groups"] == [("store", "brand")]
     assert list(encoder.representations_) == [*GROUPS, "store:brand"]
     names = [f"{group}_{end}" for group in [*GROUPS, "store:brand"] for end in ("log_count", "target_mean")]
@@ -39,9 +39,17 @@ def test_the_pair_that_says_more_than_its_groups_is_a_group_of_its_own():
     np.testing.assert_array_equal(encoder.fit_transform(X, y), same.fit_transform(X, y))
 
 
+def test_few_pairs_are_all_chosen_whatever_the_target_is():
+    X, y = table()
+    for target in (y, np.random.default_rng(1).normal(size=len(y))):
+        cells = CellsEncoder(GROUPS, max_order=2).fit(X, target).cells_["groups"]
+        assert sorted(cells) == [("brand", "day"), ("store", "brand"), ("store", "day")]
+    assert CellsEncoder(GROUPS, unscreened=2).fit(X, y).cells_["groups"] == [("store", "brand")]
+
+
 def test_a_pair_that_is_a_group_already_is_not_added():
     X, y = table()
-    encoder = CellsEncoder([*GROUPS, ("store", "brand")]).fit(X, y)
+    encoder = CellsEncoder([*GROUPS, ("store", "brand")], unscreened=0).fit(X, y)
     assert encoder.cells_["groups"] == []
 
 
@@ -65,7 +73,7 @@ def test_nor_does_it_where_the_choice_stays_the_same():
     X, y = table()
     moved = y.copy()
     moved[5] += 100
-    first, second = CellsEncoder(GROUPS), CellsEncoder(GROUPS)
+    first, second = CellsEncoder(GROUPS, unscreened=0), CellsEncoder(GROUPS, unscreened=0)
     before, after = first.fit_transform(X, y), second.fit_transform(X, moved)
     assert first.cells_["groups"] == second.cells_["groups"] == [("store", "brand")]
     np.testing.assert_array_equal(before[5], after[5])
@@ -91,7 +99,7 @@ def test_weights_count_rows():
 
 def test_a_cell_that_fit_did_not_see_has_no_row_and_the_overall_mean():
     X, y = table()
-    encoder = CellsEncoder(GROUPS, remainder="drop").fit(X, y)
+    encoder = CellsEncoder(GROUPS, unscreened=0, remainder="drop").fit(X, y)
     found = encoder.transform(pd.DataFrame({"store": ["0"], "brand": ["new"], "day": ["new"]}))
     known = encoder.representations_["store"].lookup(["0"])[0]
     np.testing.assert_allclose(found[0], [*known, *[0.0, y.mean()] * 3])
@@ -109,9 +117,12 @@ def test_a_group_alone_gets_its_size_and_mean():
 def test_the_number_of_columns_is_limited():
     X, y = table()
     for most, expected in ((60, 8), (8, 8), (7, 6), (1, 6)):
-        assert len(CellsEncoder(GROUPS, max_columns=most).fit(X, y).get_feature_names_out()) == expected
+        assert (
+            len(CellsEncoder(GROUPS, unscreened=0, max_columns=most).fit(X, y).get_feature_names_out())
+            == expected
+        )
     classes = np.digitize(y, [-1, 0, 1])
-    few_columns = CellsEncoder(GROUPS, max_columns=19, target_type="multiclass").fit(X, classes)
+    few_columns = CellsEncoder(GROUPS, unscreened=0, max_columns=19, target_type="multiclass").fit(X, classes)
     assert len(few_columns.get_feature_names_out()) == 15
 
 
@@ -130,9 +141,9 @@ def test_classes_are_predicted_by_their_shares():
 def test_nulls_are_levels_of_cells_too():
     X, y = table()
     X.loc[X["brand"] == "3", "brand"] = None
-    with_null = CellsEncoder(GROUPS, remainder="drop").fit(X, y)
+    with_null = CellsEncoder(GROUPS, unscreened=0, remainder="drop").fit(X, y)
     assert ("1", None) in with_null.representations_["store:brand"]
-    without = CellsEncoder(GROUPS, remainder="drop", missing="prior").fit(X, y)
+    without = CellsEncoder(GROUPS, unscreened=0, remainder="drop", missing="prior").fit(X, y)
     assert all(None not in level for level in without.representations_["store:brand"].levels.tolist())
     row = without.transform(X[X["brand"].isna()])[0]
     np.testing.assert_allclose(row[-2:], [0.0, y[X["brand"].notna()].mean()], atol=0.1)
@@ -142,7 +153,7 @@ def test_nulls_are_levels_of_cells_too():
 def test_chosen_cells_are_saved(library, tmp_path):
     X, y = table()
     X = library(X.to_dict("list"))
-    encoder = CellsEncoder(GROUPS).fit(X, y)
+    encoder = CellsEncoder(GROUPS, unscreened=0).fit(X, y)
     encoder.save(tmp_path / "cells.sufrep")
     loaded = sufrep.load(tmp_path / "cells.sufrep")
     assert loaded.cells_ == encoder.cells_
@@ -152,10 +163,10 @@ def test_chosen_cells_are_saved(library, tmp_path):
 def test_lazy_frames_are_encoded_by_joins():
     X, y = table()
     lazy = pl.from_pandas(X.assign(y=y, row=np.arange(len(y)))).lazy()
-    encoder = CellsEncoder(GROUPS, sample_rows=10_000).fit(lazy, "y")
+    encoder = CellsEncoder(GROUPS, unscreened=0, sample_rows=10_000).fit(lazy, "y")
     assert encoder.cells_["groups"] == [("store", "brand")]
     found = encoder.transform(lazy.drop("y")).collect().sort("row").drop("row").to_numpy()
-    expected = CellsEncoder(GROUPS).fit(X, y).transform(X)
+    expected = CellsEncoder(GROUPS, unscreened=0).fit(X, y).transform(X)
     np.testing.assert_allclose(found, expected)
 
 
@@ -175,4 +186,4 @@ def test_folds_that_can_be_used_only_once_are_refused():
     X, y = table()
     folds = iter([(np.arange(1000), np.arange(1000, 2000)), (np.arange(1000, 2000), np.arange(1000))])
     with pytest.raises(InvalidParameterError, match="a list of folds, because a generator works only once"):
-        CellsEncoder(GROUPS, cv=folds).fit(X, y)
+        CellsEncoder(GROUPS, unscreened=0, cv=folds).fit(X, y)

@@ -30,7 +30,7 @@ def table(seed: int = 0, n: int = 400, *, number: bool = True) -> pd.DataFrame:
     shop = rng.integers(0, 30, n)
     state = shop % 3
     brand = np.where(rng.random(n) < 0.7, state * 10 + rng.integers(0, 10, n), rng.integers(0, 30, n))
-    town = np.where(rng.random(n) < 0.8, shop // 3, rng.integers(0, 10, n))
+    town = np.where(rng.random(n) < 0.8, shop // 2, rng.integers(0, 15, n))
     found = pd.DataFrame(
         {
             "shop": [f"shop {one}" for one in shop],
@@ -223,7 +223,7 @@ class TestWhatDescribesALevel:
             SharesEncoder(GROUPS, missing="prior").fit(X)
 
     def test_no_more_components_than_asked_for(self):
-        encoder = SharesEncoder(GROUPS, n_components=2, remainder="drop").fit(table())
+        encoder = SharesEncoder(GROUPS, n_scores=2, remainder="drop").fit(table())
         assert encoder.get_feature_names_out().tolist() == [
             f"{group}_share{j}" for group in GROUPS for j in (1, 2)
         ]
@@ -233,6 +233,15 @@ class TestWhatDescribesALevel:
         assert len(encoder.get_feature_names_out()) == 6
         least = SharesEncoder(GROUPS, max_columns=1, remainder="drop").fit(table())
         assert least.get_feature_names_out().tolist() == [f"{group}_share1" for group in GROUPS]
+
+    def test_a_group_of_few_levels_describes_larger_ones_and_gets_no_column(self):
+        X = table().assign(season=["spring", "autumn"] * 200)
+        encoder = SharesEncoder([*GROUPS[:2], "season"], remainder="drop").fit(X)
+        assert [len(scores) for scores in encoder.scores_.values()] == [2, 2, 0]
+        assert encoder.representations_["season"].columns == ()
+        small = X[["town", "season"]].assign(town=X["town"].str[-1])
+        names = SharesEncoder(["town", "season"]).fit(small).get_feature_names_out().tolist()
+        assert names == ["town_share1", "season_share1"]
 
     def test_numbers_join_only_where_they_are_asked_for_or_nothing_else_is_there(self):
         X = table()

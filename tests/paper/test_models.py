@@ -599,3 +599,30 @@ def test_an_encoding_whose_package_is_missing_names_it_with_its_extra(monkeypatc
     expected = r"Encoder' needs the package 'category_encoders'.*\n.*sufrep\[peers\]"
     with pytest.raises(MissingDependencyError, match=expected):
         columns(method)
+
+
+# Several groups
+
+
+@pytest.mark.parametrize("name", NATIVE_MODELS)
+def test_models_that_read_levels_read_those_of_several_groups(name):
+    """A second group whose effect no other column shows, so that only a model that reads it predicts well."""
+    sample = peer_data()
+    other = np.random.default_rng(1).integers(0, 12, 600)
+    y = sample.y + 3 * np.random.default_rng(2).normal(size=12)[other]
+    both = replace(sample, X=np.nan_to_num(sample.X), y=y, other_codes=(other,))
+    found = [
+        evaluate(data, "native", ModelSettings(name, 4, seed=0)).loss
+        for data in (both, replace(both, other_codes=()))
+    ]
+    assert found[0] < 0.7 * found[1]
+
+
+@pytest.mark.parametrize("method", ["target_encoder", "cells", "shares", "one_hot"])
+def test_encodings_encode_every_group(method):
+    sample = peer_data()
+    other = np.random.default_rng(1).integers(0, 12, 600)
+    both = replace(sample, other_codes=(other,))
+    settings = ModelSettings("xgboost", 4, seed=0)
+    several, one = (evaluate(data, method, settings).n_columns for data in (both, sample))
+    assert several > one

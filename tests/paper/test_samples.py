@@ -193,7 +193,7 @@ def test_covariates_that_are_missing_stay_missing(monkeypatch):
 def given(monkeypatch: pytest.MonkeyPatch, data: Dataset) -> None:
     """Let every data set be this one."""
     samples._load.cache_clear()
-    monkeypatch.setattr(samples, "_load", lambda *_: (data, np.unique(data.labels, return_inverse=True)[1]))
+    monkeypatch.setattr(samples, "_load", lambda *_: (data, [np.unique(data.labels, return_inverse=True)[1]]))
 
 
 def test_folds_that_a_data_set_brings_are_its_folds_whatever_the_seed(monkeypatch):
@@ -236,6 +236,23 @@ def test_rows_and_inner_folds_know_the_kind_of_their_target(monkeypatch, name, k
     sample = real_data(EmpiricalTrial(name, "xgboost", "means", 0, 0), Settings())
     assert (sample.target_type, sample.has_classes) == (kind, kind != "continuous")
     assert {part.target_type for part in sample.inner(3, seed=0)} == {kind}
+
+
+def test_all_groups_of_a_data_set_are_groups_of_its_trials(monkeypatch):
+    labels = {"h": np.array(["x", "y", "x", "x"] * 2), "i": np.array(["b", "a", "", "b"] * 2)}
+    data = Dataset(
+        *("ames", "g", "y", ("a",), np.ones((8, 1)), np.array(["v", "u"] * 4), np.arange(8.0)),
+        other_labels=labels,
+    )
+    monkeypatch.setattr(samples, "load_dataset", lambda name, folder: data)  # noqa: ARG005
+    samples._load.cache_clear()
+    sample = real_data(EmpiricalTrial("ames", "xgboost", "means", 0, 0), Settings())
+    samples._load.cache_clear()
+    assert sample.group == [1, 2, 3]
+    expected = np.column_stack([np.ones(8), [1, 0] * 4, [0, 1, 0, 0] * 2, [2, 1, 0, 2] * 2])
+    np.testing.assert_array_equal(sample.table, expected)
+    (first, *_) = sample.inner(3, seed=0)
+    np.testing.assert_array_equal(first.table, expected[~sample.test])
 
 
 @pytest.mark.parametrize(("name", "n_rows"), [("pakistan", 504), ("ames", 1458)])

@@ -60,23 +60,25 @@ def assert_same_up_to_signs(ours, theirs, atol=1e-8):
 @given(seeds)
 def test_scores_are_those_of_a_dense_decomposition(seed):
     group, others, weights = draw(seed)
-    found = score_categories(group, others, weights, n_components=2)
+    found = score_categories(group, others, weights, n_scores=2)
     rows, values = by_hand(group, others, weights, 2)
     np.testing.assert_allclose(found.singular_values, values, atol=1e-10)
     if values[0] - values[1] > 1e-3:
-        assert_same_up_to_signs(sum_of_scores(others, found.scores)[:, :1], rows[:, :1], atol=1e-6)
+        counted = group.codes >= 0
+        ours = sum_of_scores(others, found.scores)
+        assert_same_up_to_signs(ours[counted, :1], rows[counted, :1], atol=1e-6)
 
 
 def test_large_tables_are_decomposed_without_becoming_dense(monkeypatch):
     group, others, weights = draw(0, n=4000, sizes=(60, 50, 70))
-    dense = score_categories(group, others, weights, n_components=3)
+    dense = score_categories(group, others, weights, n_scores=3)
     monkeypatch.setattr(correspondence, "_MOST_DENSE", 10)
     monkeypatch.setattr(correspondence._ScaledCounts, "dense", None)
-    sparse = score_categories(group, others, weights, n_components=3)
+    sparse = score_categories(group, others, weights, n_scores=3)
     np.testing.assert_allclose(sparse.singular_values, dense.singular_values, rtol=1e-8)
     for left, right in zip(sparse.scores, dense.scores, strict=True):
         np.testing.assert_allclose(left, right, atol=1e-6)
-    again = score_categories(group, others, weights, n_components=3)
+    again = score_categories(group, others, weights, n_scores=3)
     for left, right in zip(sparse.scores, again.scores, strict=True):
         np.testing.assert_array_equal(left, right)
 
@@ -85,7 +87,7 @@ def test_large_tables_are_decomposed_without_becoming_dense(monkeypatch):
 @given(seeds)
 def test_scores_have_mean_zero_in_every_category_and_unit_spread(seed):
     group, others, weights = draw(seed)
-    found = score_categories(group, others, weights, n_components=3)
+    found = score_categories(group, others, weights, n_scores=3)
     counted = weights * (group.codes >= 0)
     for other, scores in zip(others, found.scores, strict=True):
         np.testing.assert_allclose(counted @ other.look_up(scores), 0.0, atol=1e-8)
@@ -99,9 +101,9 @@ def test_scores_have_mean_zero_in_every_category_and_unit_spread(seed):
 def test_a_weight_counts_how_often_a_row_came(seed):
     group, others, _ = draw(seed, n=60)
     times = np.random.default_rng(seed).integers(1, 4, 60)
-    weighted = score_categories(group, others, times.astype(float), n_components=2)
+    weighted = score_categories(group, others, times.astype(float), n_scores=2)
     repeated = [Category(np.repeat(one.codes, times), one.n_levels) for one in (group, *others)]
-    expected = score_categories(repeated[0], repeated[1:], n_components=2)
+    expected = score_categories(repeated[0], repeated[1:], n_scores=2)
     for ours, theirs in zip(weighted.scores, expected.scores, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-10)
 
@@ -113,7 +115,7 @@ def test_the_order_of_the_levels_of_the_group_does_not_matter(seed):
     group, others, _ = draw(seed, n=12, nulls=0.0)
     order = np.random.default_rng(seed).permutation(group.n_levels)
     moved = Category(order[group.codes], group.n_levels)
-    ours, theirs = (score_categories(one, others, n_components=9) for one in (group, moved))
+    ours, theirs = (score_categories(one, others, n_scores=9) for one in (group, moved))
     assert len(ours.singular_values) == len(theirs.singular_values)
     for left, right in zip(ours.scores, theirs.scores, strict=True):
         np.testing.assert_allclose(left, right, atol=1e-6)
@@ -122,14 +124,14 @@ def test_the_order_of_the_levels_of_the_group_does_not_matter(seed):
 def test_categories_that_do_not_depend_on_the_group_have_no_score():
     group = Category(np.repeat(np.arange(4), 6), 4)
     other = Category(np.tile(np.arange(3), 8), 3)
-    found = score_categories(group, [other], n_components=2)
+    found = score_categories(group, [other], n_scores=2)
     assert found.scores[0].shape == (3, 0)
     assert found.singular_values.shape == (0,)
 
 
 def test_a_level_without_rows_scores_zero():
     group, other = Category(np.array([0, 0, 1, 1]), 2), Category(np.array([0, 0, 2, 2]), 4)
-    scores = score_categories(group, [other], n_components=1).scores[0]
+    scores = score_categories(group, [other], n_scores=1).scores[0]
     np.testing.assert_allclose(np.abs(scores[:, 0]), [1, 0, 1, 0])
 
 

@@ -20,7 +20,7 @@ _VIDEOGAMES = DataFile(
 )
 _MOVIELENS = DataFile(
     "text_tables/movielens.csv.gz",
-    "grouplens.org (ml-latest-small: ratings.csv joined with movies.csv by movieId)",
+    "the site of GroupLens (ml-latest-small: ratings.csv and movies.csv joined by movieId)",
     "movieId",
 )
 _GAME_GROUPS = ("Name", "Platform", "Genre")

@@ -73,6 +73,10 @@ class CellsEncoder(GroupEncoder):
         Largest number of groups that are combined.
     max_cells : int, default=12
         Largest number of combinations that are chosen.
+    unscreened : int, default=10
+        If at most so many pairs of groups can be combined, all of them are chosen, whatever they add: they
+        may serve trees also where they add little to a sum of effects. Triples always have to be
+        significant.
     max_columns : int, default=60
         Largest number of columns: combinations are left out as long as there are more. The groups themselves
         always have theirs.
@@ -122,7 +126,7 @@ class CellsEncoder(GroupEncoder):
     >>> X = pd.DataFrame(rng.integers(0, 20, (2000, 3)).astype(str), columns=["store", "brand", "day"])
     >>> price = rng.normal(size=(20, 20))  # of every brand in every store
     >>> y = price[X["store"].astype(int), X["brand"].astype(int)] + rng.normal(size=2000)
-    >>> encoder = CellsEncoder(["store", "brand", "day"]).fit(X, y)
+    >>> encoder = CellsEncoder(["store", "brand", "day"], unscreened=0).fit(X, y)
     >>> encoder.cells_["groups"]
     [('store', 'brand')]
     >>> encoder.get_feature_names_out()[-2:].tolist()
@@ -131,6 +135,7 @@ class CellsEncoder(GroupEncoder):
 
     max_order: int = 3
     max_cells: int = 12
+    unscreened: int = 10
     max_columns: int = 60
     target_type: Literal["auto", "continuous", "binary", "multiclass"] = "auto"
     cv: Any = 5
@@ -145,6 +150,7 @@ class CellsEncoder(GroupEncoder):
         **TARGET_CONSTRAINTS,
         "max_order": [Interval(Integral, 1, 3, closed="both")],
         "max_cells": [Interval(Integral, 0, None, closed="left")],
+        "unscreened": [Interval(Integral, 0, None, closed="left")],
         "max_columns": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -216,6 +222,7 @@ class CellsEncoder(GroupEncoder):
             inputs.weights,
             max_order=self.max_order,
             max_cells=max(min(self.max_cells, room), 0),
+            unscreened=self.unscreened,
         )
         known = set(inputs.layout.groups)
         chosen = [replace(cells, columns=tuple(single[j] for j in cells.columns)) for cells in found]

@@ -12,7 +12,7 @@ import numpy as np
 
 from sufrep._frames import ArrayTable, LazyTable
 from sufrep._sklearn import Interval
-from sufrep.encoders._base import SAMPLE_CONSTRAINTS, GroupEncoder, Needs
+from sufrep.encoders._base import SAMPLE_CONSTRAINTS, GroupEncoder, Needs, pooled_positions
 from sufrep.encoders._inputs import (
     Covariate,
     Inputs,
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from sufrep._frames import Factor
     from sufrep.encoders._inputs import Column
 
+# Next to larger groups, those with at most this many levels get no column.
+_MOST_FEW = 10
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SharesEncoder(GroupEncoder):
@@ -51,7 +54,7 @@ class SharesEncoder(GroupEncoder):
     For a covariate that is a category, the mean within a level is the level's shares over the category.
     Assumption (lemma 3 of the paper): the level acts on the target only through a hidden state, so that the
     matrix of shares has a small rank. Regularised correspondence analysis of the number of rows of each level
-    of the group and each level of the other categories gives the latter ``n_components`` scores, and a level
+    of the group and each level of the other categories gives the latter ``n_scores`` scores, and a level
     gets the mean of the scores of its rows, shrunk by empirical Bayes as in `MeansEncoder`. It needs no
     target, so it cannot leak one.
 
@@ -61,7 +64,8 @@ class SharesEncoder(GroupEncoder):
     Every group is described by the other groups, except those that share a column with it, and by covariates
     that are indicators of a text column. Numbers are described better by their means, and crowd other
     categories out of the few scores; they join, cut into eight bins and one for null, only if ``covariates``
-    names them, or if nothing else describes any group.
+    names them, or if nothing else describes any group. Next to larger groups, those with at most ten levels
+    get no column: learners tell so few levels apart themselves.
 
     Parameters
     ----------
@@ -85,12 +89,12 @@ class SharesEncoder(GroupEncoder):
     min_frequency : int or float, default=None
         Levels with fewer rows (or a smaller share of the rows) are pooled into one before encoding, if there
         are at least two of them.
-    n_components : int, default=6
+    n_scores : int, default=6
         Largest number of scores of a group. There are at most half as many as levels, and fewer if the other
         categories have a smaller rank.
     max_columns : int, default=60
-        Largest number of columns of all groups, which have the same share of it, and at least one column
-        each.
+        Largest number of columns of all groups; each that is described has the same share of it, and at least
+        one column.
     sample_rows : int, default=None
         If X is a lazy frame: about how many of its rows to learn from. Large levels give as many rows each,
         and small ones all of theirs.
@@ -126,7 +130,7 @@ class SharesEncoder(GroupEncoder):
     [0.8, -0.8, -1.1, 1.1]
     """
 
-    n_components: int = 6
+    n_scores: int = 6
     max_columns: int = 60
     sample_rows: int | None = None
     sample_by: Column | None = None
@@ -134,7 +138,7 @@ class SharesEncoder(GroupEncoder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GroupEncoder._parameter_constraints,
         **SAMPLE_CONSTRAINTS,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_scores": [Interval(Integral, 1, None, closed="left")],
         "max_columns": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -224,11 +228,14 @@ class SharesEncoder(GroupEncoder):
         edges = [bin_edges(column, weights) for column in columns]
         binned = [bin_codes(column, own) for column, own in zip(columns, edges, strict=True)]
         categories = [*map(_category, factors), *binned]
-        if not categories:
+        described = _described(inputs)
+        if not categories or number not in described:
             return []
-        own = _category(inputs.factors[number])
-        most = min(self.n_components, self.max_columns // len(layout.groups), own.n_levels // 2)
-        found = score_categories(own, categories, weights, n_components=max(most, 1)).scores
+        factor = inputs.factors[number]
+        place = pooled_positions(_weights(factor, weights), self.min_frequency)
+        own = Category(np.append(place, -1)[factor.codes], int(place.max()) + 1)
+        most = min(self.n_scores, self.max_columns // len(described), own.n_levels // 2)
+        found = score_categories(own, categories, weights, n_scores=max(most, 1)).scores
         names = [f"share{j + 1}" for j in range(found[0].shape[1])]
         tables = [
             Representation.from_values(
@@ -263,16 +270,20 @@ class SharesEncoder(GroupEncoder):
         self, inputs: Inputs, number: int, tables: Sequence[Representation | BinScores]
     ) -> Floats:
         """The scores of each row, given those of the levels of its other categories; (n, n_scores)."""
-        factors = [inputs.factors[other] for other in others_of(inputs.layout, number)]
         covariates, known = known_columns(self, inputs)
+        factors = [inputs.factors[other] for other in others_of(inputs.layout, number)]
         columns = [known[j] for j in self._binned(inputs.layout, covariates)]
-        found = []
-        for table, values in zip(tables, [*factors, *columns], strict=True):
-            if isinstance(table, BinScores):
-                found.append((bin_codes(values, table.edges), table.scores))
-            else:
-                found.append((_category(values), dense_values(table.lookup(values.levels.tolist()))))
-        return sum_of_scores([one for one, _ in found], [scores for _, scores in found])
+        levels = [table for table in tables if isinstance(table, Representation)]
+        bins = [table for table in tables if isinstance(table, BinScores)]
+        categories = [
+            *map(_category, factors),
+            *(bin_codes(column, table.edges) for column, table in zip(columns, bins, strict=True)),
+        ]
+        scores = [
+            dense_values(table.lookup(factor.levels.tolist()))
+            for table, factor in zip(levels, factors, strict=True)
+        ]
+        return sum_of_scores(categories, [*scores, *(table.scores for table in bins)])
 
     def _averages(self, scored: Inputs) -> MeansEncoder:
         """The encoder of the means of the scores, not fitted."""
@@ -317,6 +328,12 @@ def others_of(layout: Layout, number: int) -> list[int]:
     """The other groups that share no column with one."""
     own = set(layout.groups[number])
     return [j for j, columns in enumerate(layout.groups) if not own.intersection(columns)]
+
+
+def _described(inputs: Inputs) -> list[int]:
+    """The groups that get columns."""
+    large = [j for j, factor in enumerate(inputs.factors) if len(factor.levels) > _MOST_FEW]
+    return large or [*range(len(inputs.factors))]
 
 
 def _category(factor: Factor) -> Category:

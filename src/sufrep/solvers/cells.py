@@ -91,7 +91,7 @@ def cell_means(codes: Codes, n_cells: int, response: Floats, weights: Floats | N
     # In units in which squares of the largest number exist.
     unit = np.exp2(np.frexp(np.abs(response - center).max(initial=0.0))[1].astype(float))
     effects = fit_effects(codes, n_cells, (response - center) / unit, own)
-    weight = np.bincount(codes, own, n_cells)
+    weight = np.bincount(codes, own, n_cells).astype(np.float64)
     return CellMeans(center + unit * effects.values, center, weight, effects.ratio)
 
 
@@ -112,7 +112,7 @@ def fit_effects(
 ) -> Effects:
     """Effects of cells on residuals (n, q), whose mean is about 0; of a given ratio, or the likeliest one."""
     sums = _sums(codes, n_cells, residuals * weights[:, None])
-    counts = np.bincount(codes[codes >= 0], weights[codes >= 0], n_cells)
+    counts = np.bincount(codes[codes >= 0], weights[codes >= 0], n_cells).astype(np.float64)
     gain = 0.0
     if ratio is None:
         ratio, gain = _likeliest_ratio(sums, counts, weights @ residuals**2, float(weights.sum()))
@@ -226,6 +226,7 @@ def choose_cells(
     *,
     max_order: int = 3,
     max_cells: int = 12,
+    unscreened: int = 0,
 ) -> list[ChosenCells]:
     """Choose the pairs and triples of columns whose cells predict what the columns alone do not.
 
@@ -234,6 +235,9 @@ def choose_cells(
     rows of the fold significantly, the level being shared by all combinations of its order. Triples are
     tried where at least two of their pairs were chosen.
 
+    If at most ``unscreened`` pairs can be tried, all of them are chosen. Their cells may serve trees also
+    where they add little to a sum of effects.
+
     Returns
     -------
     list of ChosenCells
@@ -241,7 +245,8 @@ def choose_cells(
     """
     own = np.ones(len(response)) if weights is None else weights
     screen = _Screen.of(factors, response, folds, own)
-    pairs = screen.significant(_usable(factors, own, combinations(range(len(factors.codes)), 2)))
+    usable = _usable(factors, own, combinations(range(len(factors.codes)), 2))
+    pairs = screen.gains(usable) if len(usable) <= unscreened else screen.significant(usable)
     found = list(pairs)
     if max_order > 2:
         known = {pair.columns for pair in pairs}
@@ -334,10 +339,12 @@ class _Screen:
 
     def significant(self, candidates: Sequence[_Usable]) -> list[ChosenCells]:
         """The combinations with a significant gain."""
-        if not candidates or not self.folds:
-            return []
-        least = norm.isf(_LEVEL / len(candidates))
-        return [found for found in map(self._gain, candidates) if found.z > least]
+        least = norm.isf(_LEVEL / max(len(candidates), 1))
+        return [found for found in self.gains(candidates) if found.z > least]
+
+    def gains(self, candidates: Sequence[_Usable]) -> list[ChosenCells]:
+        """What all combinations add."""
+        return [self._gain(candidate) for candidate in candidates] if self.folds else []
 
     def _gain(self, cells: _Usable) -> ChosenCells:
         gains, errors, weights = [], [], []

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from sufrep._arrays import Array, Codes, Floats
 
-# Matrices whose smaller side is at most this long are decomposed densely, which is exact and then faster.
-_MOST_DENSE = 300
+# Matrices with at most this many entries are decomposed densely, which is exact and then as fast.
+_MOST_DENSE = 1_000_000
+# Relative precision of the squared singular values of larger ones.
+_TOLERANCE = 1e-6
 # Singular values are correlations: those below this are zero, up to rounding.
 _ZERO = 1e-7
 # Singular values as close as this are equal, up to rounding.
@@ -82,7 +84,7 @@ class BinScores:
 
 
 def score_categories(
-    group: Category, others: Sequence[Category], weights: Floats | None = None, *, n_components: int
+    group: Category, others: Sequence[Category], weights: Floats | None = None, *, n_scores: int
 ) -> CategoryScores:
     """Score the levels of other categories by regularised correspondence analysis.
 
@@ -97,12 +99,12 @@ def score_categories(
         Rows without a level do not count.
     others : sequence of Category
     weights : ndarray, shape (n,), optional
-    n_components : int
+    n_scores : int
         Largest number k of scores; there are fewer if the rank of the matrix is smaller.
     """
     counts = _co_occurrences(group, others, weights)
-    rows, columns = (np.asarray(counts.sum(axis=axis)).ravel() for axis in (1, 0))
-    vectors, values = _right_vectors(_ScaledCounts.of(counts, rows, columns), n_components)
+    rows, columns = (np.asarray(counts.sum(axis=axis), dtype=np.float64).ravel() for axis in (1, 0))
+    vectors, values = _right_vectors(_ScaledCounts.of(counts, rows, columns), n_scores)
     scale = np.sqrt(columns + _mean_of_positive(columns))
     scores = vectors / np.where(scale > 0, scale, 1.0)[:, None]
     ends = np.cumsum([other.n_levels for other in others])[:-1]
@@ -188,12 +190,13 @@ class _ScaledCounts:
 
 def _right_vectors(matrix: _ScaledCounts, k: int) -> tuple[Floats, Floats]:
     """The leading right singular vectors whose singular values are not zero, and these values."""
-    if min(matrix.counts.shape) <= max(_MOST_DENSE, k + 1):
+    n_rows, n_columns = matrix.counts.shape
+    if n_rows * n_columns <= _MOST_DENSE or k >= min(n_rows, n_columns):
         _, values, right = np.linalg.svd(matrix.dense(), full_matrices=False)
     else:
         # Any start will do, but it must be the same one each time, and no singular vector itself.
-        start = np.random.default_rng(0).normal(size=min(matrix.counts.shape))
-        _, values, right = svds(matrix.operator(), k=k, v0=start, tol=1e-9)
+        first = np.random.default_rng(0).normal(size=min(n_rows, n_columns))
+        _, values, right = svds(matrix.operator(), k=k, v0=first, tol=_TOLERANCE)
         order = np.argsort(-values)
         values, right = values[order], right[order]
     found = int(np.count_nonzero(values > _ZERO))
@@ -243,7 +246,10 @@ def _spread(
 
 def sum_of_scores(categories: Sequence[Category], scores: Sequence[Floats]) -> Floats:
     """The scores of each row, given those of the levels; (n, k)."""
-    return np.sum([one.look_up(table) for one, table in zip(categories, scores, strict=True)], axis=0)
+    rows = np.zeros((len(categories[0].codes), scores[0].shape[1]))
+    for one, table in zip(categories, scores, strict=True):
+        rows += one.look_up(table)
+    return rows
 
 
 def _mean_of_positive(sums: Floats) -> float:
