@@ -193,7 +193,7 @@ def test_covariates_that_are_missing_stay_missing(monkeypatch):
 def given(monkeypatch: pytest.MonkeyPatch, data: Dataset) -> None:
     """Let every data set be this one."""
     samples._load.cache_clear()
-    monkeypatch.setattr(samples, "_load", lambda *_: (data, [np.unique(data.labels, return_inverse=True)[1]]))
+    monkeypatch.setattr(samples, "_load", lambda *_: (data, np.unique(data.labels, return_inverse=True)[1]))
 
 
 def test_folds_that_a_data_set_brings_are_its_folds_whatever_the_seed(monkeypatch):

@@ -234,7 +234,8 @@ class SharesEncoder(GroupEncoder):
         factor = inputs.factors[number]
         place = pooled_positions(_weights(factor, weights), self.min_frequency)
         own = Category(np.append(place, -1)[factor.codes], int(place.max()) + 1)
-        most = min(self.n_scores, self.max_columns // len(described), own.n_levels // 2)
+        n_levels = len(np.unique(place[_weights(factor, weights) > 0]))
+        most = min(self.n_scores, self.max_columns // len(described), n_levels // 2)
         found = score_categories(own, categories, weights, n_scores=max(most, 1)).scores
         names = [f"share{j + 1}" for j in range(found[0].shape[1])]
         tables = [
@@ -332,7 +333,8 @@ def others_of(layout: Layout, number: int) -> list[int]:
 
 def _described(inputs: Inputs) -> list[int]:
     """The groups that get columns."""
-    large = [j for j, factor in enumerate(inputs.factors) if len(factor.levels) > _MOST_FEW]
+    n_levels = [np.count_nonzero(_weights(factor, inputs.weights)) for factor in inputs.factors]
+    large = [j for j, number in enumerate(n_levels) if number > _MOST_FEW]
     return large or [*range(len(inputs.factors))]
 
 
