@@ -72,6 +72,7 @@ _FORM: dict[str, Any] = {
             "chosen": ["truth"],
         },
         "components": {**_CHOICES, "component": ["text"], "contribution": ["number"]},
+        "groups": {**_CHOICES, "group": ["text"], "contribution": ["number"], "chosen": ["truth"]},
     },
 }
 
@@ -109,7 +110,7 @@ def check_description(described: Any) -> None:
     for group in described["groups"]:
         if any(len(first["values"]) != len(group["columns"]) for first in group["first_levels"]):
             raise ValueError("levels that are described by other columns")
-    for part in ("candidates", "components") if "report" in described else ():
+    for part in ("candidates", "components", "groups") if "report" in described else ():
         if len({len(column) for column in described["report"][part].values()}) != 1:
             raise ValueError("an unknown report")
 

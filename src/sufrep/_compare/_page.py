@@ -288,33 +288,43 @@ def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TableP
             ),
             highlighted=found["chosen"].index(True),
             tables=(
-                *_component_tables(report["components"], unit, group),
+                *_contribution_tables(report, unit, group),
                 _folds_table(comparison),
             ),
         )
     ]
 
 
-def _component_tables(components: dict[str, Any], unit: float, group: str) -> list[TablePart]:
-    """Return what each component that was kept contributes, if any was."""
-    shares = zip(components["contribution"], components["standard_error"], strict=True)
-    rows = [
-        (name, *(share_text(value, unit) for value in pair))
-        for name, pair in zip(components["component"], shares, strict=True)
-    ]
-    table = TablePart(
-        title="What each component contributes",
-        columns=["component", "contribution", "standard error"],
-        rows=rows,
-        text=(
+def _contribution_tables(report: dict[str, Any], unit: float, group: str) -> list[TablePart]:
+    """Return what each component that was kept contributes, and each of several groups."""
+    words = {
+        "component": (
             "By how much the loss grows if the columns of a component are shuffled among the rows, in "
             f"percent of the loss without {group}; that may be more than 100\u00a0%. Components that carry "
             "the same information each look less important than they are."
         ),
-        explained=METHOD_TEXTS,
-        unfolded=True,
-    )
-    return [table] if rows else []
+        "group": (
+            "By how much the loss grows if the levels of a group are shuffled among the rows, in percent of "
+            f"the loss without {group}. Groups that say the same each look less important than they are."
+        ),
+    }
+    tables = []
+    for kind, text in words.items():
+        found = report[f"{kind}s"]
+        columns = zip(found[kind], found["contribution"], found["standard_error"], strict=True)
+        rows = [(name, share_text(value, unit), share_text(error, unit)) for name, value, error in columns]
+        if rows:
+            tables.append(
+                TablePart(
+                    title=f"What each {kind} contributes",
+                    columns=[kind, "contribution", "standard error"],
+                    rows=rows,
+                    text=text,
+                    explained=METHOD_TEXTS,
+                    unfolded=True,
+                )
+            )
+    return tables
 
 
 def _folds_table(comparison: Comparison) -> TablePart:

@@ -82,16 +82,16 @@ def _report_lines(described: dict[str, Any]) -> list[str]:
             *(report["candidates"][key] for key in keys), strict=True
         )
     ]
-    components = [
-        (name, f"{_shown(contribution, 4)} ± {_shown(error, 2)}")
-        for name, contribution, error in zip(
-            *(report["components"][key] for key in ("component", "contribution", "standard_error")),
-            strict=True,
-        )
-    ]
     lines = [report["summary"], *_aligned(("", "candidate", "loss", "gain", "rows", "columns"), candidates)]
-    if components:
-        lines += ["", *_aligned(("component", "contribution"), components)]
+    for kind in ("component", "group"):
+        contributions = [
+            (name, f"{_shown(contribution, 4)} ± {_shown(error, 2)}")
+            for name, contribution, error in zip(
+                *(report[f"{kind}s"][key] for key in (kind, "contribution", "standard_error")), strict=True
+            )
+        ]
+        if contributions:
+            lines += ["", *_aligned((kind, "contribution"), contributions)]
     return lines
 
 

@@ -58,7 +58,7 @@ def describe_steps(steps: Sequence[Any]) -> dict[str, Any]:
             "summary": last.report_["summary"],
             **{
                 part: {key: list(map(_plain, values)) for key, values in last.report_[part].items()}
-                for part in ("candidates", "components")
+                for part in ("candidates", "components", "groups")
             },
         }
     found: dict[str, Any] = shortened(described)

@@ -306,16 +306,20 @@ class Judgement:
 
     def group_contribution(self, candidate: str, group: int) -> tuple[float, float]:
         """How much the loss grows if the levels of a group are permuted, and its standard error."""
-        return self._difference(self.permuted[candidate, group], self.losses[candidate])
+        return replace(self, limit=np.inf)._growth_without(candidate, group)
 
     def useful_groups(self, candidate: str) -> list[int]:
         """The groups whose levels lower the loss by more than one standard error."""
-        found = [self.group_contribution(candidate, group) for group in range(len(self.clusters))]
+        found = [self._growth_without(candidate, group) for group in range(len(self.clusters))]
         return [group for group, (gain, error) in enumerate(found) if gain > error]
 
+    def _growth_without(self, candidate: str, group: int) -> tuple[float, float]:
+        return self._difference(self.permuted[candidate, group], self.losses[candidate])
+
     def is_better(self, candidate: str, other: Judgement) -> bool:
-        """Whether the loss of a candidate is smaller than with other groups, on the same rows."""
-        return self._difference(other.losses[candidate], self.losses[candidate])[0] > 0
+        """Whether the loss is smaller by more than one standard error than with other groups."""
+        gain, error = self._difference(other.losses[candidate], self.losses[candidate])
+        return gain > error
 
     def n_judged(self, candidate: str) -> int:
         """Number of rows that a candidate was judged on."""

@@ -69,12 +69,24 @@ class SufficientEncoder(GroupEncoder):
     prediction   local_effect    `LocalEffectEncoder`, effect and fit
     ===========  ==============  =============================================================================
 
+    With several groups, the target means become effects that are net of each other, and other groups are
+    covariates, too (what needs covariates is left out where there are none):
+
+    ===========  ==============  =============================================================================
+    description  shares          `SharesEncoder`: the level's shares over the other groups
+    description  indicators      one-hot columns of groups with at most 30 levels
+    prediction   effects         `CrossedEffectsEncoder`, in place of ``target_mean``
+    prediction   cells           `CellsEncoder`: mean targets of levels and of combinations of groups
+    ===========  ==============  =============================================================================
+
     In each fold, both kinds are fitted to the rows outside it and cross-fitted there once more; the learner
     is fitted with neither, either or both of them, and its loss is measured on the rows of the fold, which
     took no part in anything. (The squared error of a row counts for at most four times the mean.) Candidates
     that are clearly behind after some folds leave, and the one with the smallest loss is chosen. If it does
     not gain more than one standard error, clustered by level, on dropping the column, the column is dropped,
-    with an `UninformativeGroupWarning`.
+    with an `UninformativeGroupWarning`. Of several groups, those are dropped whose levels may be permuted
+    among the rows held out for no more than one standard error, if the loss without them is not larger by
+    more than that, either.
 
     All columns that use the target are cross-fitted in ``fit_transform``, so that they do not depend on the
     row's own target, except through the choice itself, which is made on all rows. With ``cv="ordered"``, the
@@ -163,6 +175,8 @@ class SufficientEncoder(GroupEncoder):
         (``relative_gain``, ``relative_error``), ``n_rows``, ``n_columns`` and ``chosen``. The latter
         has for each ``component`` of the chosen candidate the ``loss`` if its columns are shuffled among the
         rows held out, its ``contribution``, which is how much larger that is, and its ``standard_error``.
+        ``groups``, empty if there is one, has the same for each ``group`` whose levels are permuted, and
+        whether it is kept (``chosen``).
     target_type_ : str
         The kind of target that was found.
 
@@ -558,7 +572,7 @@ def _summary(judgement: Judgement, chosen: str, kept: Sequence[str], groups: Seq
         text = f"{what} encoded by {words[chosen]}: the loss on rows held out is smaller by {found}."
         left_out = [repr(name) for name in groups if name not in kept]
         if left_out:
-            text += f" Without {', '.join(left_out)} the loss is not larger."
+            text += f" Without {', '.join(left_out)} the loss is not clearly larger."
         return text
     if gain <= 0:
         return f"{what} dropped: no encoding lowers the loss on rows held out."

@@ -30,7 +30,7 @@ CHOSEN = ("target_mean", "mixed_model", "local_effect", "states")
 RELEASED = {
     "format_1.json": "635d6e52a44ba9700d0353e99f7c6234ae542947aca34cecc99e7a04baede648",
     "format_1.moments": "6739468055df4021ec3cdbe6aad50e36fd2b4ef462ff900ec6e7bd86badd465a",
-    "format_1.sufrep": "a4f6942c31a43d2dd5c1a3e19ed0e709eb3c22ee532cbf1471b756b83c941d5b",
+    "format_1.sufrep": "b99c7f4883d72017ee6e6d8b03e1d76f85eb4cc1a2b9df6100fa7caa841840bd",
 }
 READING = TableReading(
     (ColumnReading("shop", "text"), ColumnReading("size", "number"), ColumnReading("sold", "time", "UTC")),
