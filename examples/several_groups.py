@@ -33,7 +33,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, TargetEncoder
 from xgboost import XGBClassifier, XGBRegressor
 
-from sufrep import CellsEncoder, SharesEncoder
+from sufrep import CellsEncoder, SharesEncoder, SufficientEncoder
 from sufrep.datasets import Dataset, load_dataset
 from sufrep.encoders import GroupEncoder
 
@@ -130,12 +130,20 @@ def cells(split: Split, **options: Any) -> GroupEncoder:
     return CellsEncoder(split.groups, **common, **options)
 
 
+def sufficient(split: Split) -> GroupEncoder:
+    """What `SufficientEncoder` chooses, by its default learner."""
+    return SufficientEncoder(
+        split.groups, remainder="drop", target_type=split.target_type, random_state=split.seed
+    )
+
+
 ENCODINGS: dict[str, Callable[[Split], Columns]] = {
     "target_encoder": target_means,
     "levels": lambda split: encoded(split, partial(cells, max_cells=0)),
     "levels+shares": lambda split: encoded(split, partial(cells, max_cells=0), shares),
     "cells": lambda split: encoded(split, cells),
     "cells+shares": lambda split: encoded(split, cells, shares),
+    "sufficient": lambda split: encoded(split, sufficient),
 }
 
 

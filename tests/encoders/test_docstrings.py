@@ -50,7 +50,7 @@ def test_shared_attributes_are_described_alike(encoder):
 
 def test_the_time_is_described_alike_where_there_are_folds():
     in_folds = [encoder for encoder in ENCODERS if "cv" in encoder._parameter_constraints]
-    assert len(in_folds) == 9
+    assert len(in_folds) == 10
     for encoder in in_folds:
         assert entries(encoder)["time"] == entries(MeansEncoder)["time"]
 

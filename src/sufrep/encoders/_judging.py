@@ -62,8 +62,14 @@ COMPONENTS: dict[str, tuple[type[GroupEncoder], dict[str, Any]]] = {
 _OF_COVARIATES, _OF_LEVEL_MODELS = ("means", "states"), ("mixed_model", "local_effect")
 _OF_SEVERAL = ("shares", "effects", "cells")
 DROP = "drop"
-# What is compared: no column at all, one of the two kinds, or both.
-CANDIDATES: dict[str, tuple[str, ...]] = {DROP: (), **FAMILIES, "both": DESCRIPTION + PREDICTION}
+# What is compared: no column at all, one of the two kinds, or both. Of several groups, mean targets alone are
+# simpler than all predictions, and better where groups are many and rows are few.
+CANDIDATES: dict[str, tuple[str, ...]] = {
+    DROP: (),
+    "averages": ("cells",),
+    **FAMILIES,
+    "both": DESCRIPTION + PREDICTION,
+}
 # The default learner: small trees that are learnt fast, and no more of them than help.
 _FAST = {"max_iter": 50, "learning_rate": 0.2, "max_leaf_nodes": 8, "n_iter_no_change": 5}
 # It cannot tell values of a column apart that are in the same of so many parts with equally many rows.

@@ -568,6 +568,7 @@ def _summary(judgement: Judgement, chosen: str, kept: Sequence[str], groups: Seq
     if several:
         words = {"description": "a description of their levels", "prediction": "a prediction by level"}
     words["both"] = " and ".join(words.values())
+    words["averages"] = "the mean targets of their levels and of combinations of these"
     if chosen != DROP:
         text = f"{what} encoded by {words[chosen]}: the loss on rows held out is smaller by {found}."
         left_out = [repr(name) for name in groups if name not in kept]
