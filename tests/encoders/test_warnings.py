@@ -19,9 +19,11 @@ from skrub import TableVectorizer
 
 from sufrep import (
     ColdStartEstimator,
+    CrossedEffectsEncoder,
     MeansEncoder,
     MixedModelEncoder,
     RandomInterceptEncoder,
+    SufficientEncoder,
     ToNumbers,
     compare,
     make_encoder,
@@ -107,6 +109,13 @@ def test_several_groups_alone_are_reported_but_not_next_to_any_other_column(hous
     # Text describes no levels, but whoever hands it over does not hand over one column.
     (text,) = ours(lambda: RandomInterceptEncoder("zip").fit(houses[["zip", "view"]], houses["price"]))
     assert text.startswith("Text passes through")
+
+
+@pytest.mark.parametrize("encoder", [CrossedEffectsEncoder, SufficientEncoder])
+def test_groups_that_are_learnt_together_are_not_alone(houses, encoder):
+    rows = pd.concat([houses] * 10)
+    assert not ours(lambda: encoder(["zip", "view"]).fit(rows[["zip", "view"]], rows["price"]))
+    assert ours(lambda: encoder("zip").fit(rows[["zip"]], rows["price"]))
 
 
 def test_a_column_transformer_and_a_table_vectorizer_hand_over_the_group_alone(houses):

@@ -116,6 +116,8 @@ class Needs:
         Whether the columns of a row depend on its own covariates, not only on its level.
     shrinks : bool
         Whether means are shrunk, so that levels can be shrunk towards their parents.
+    joint : bool
+        Whether several groups are learnt together, so that each is next to something else.
     """
 
     order: Literal[1, 2] = 1
@@ -125,6 +127,7 @@ class Needs:
     target_type: str = "auto"
     own_covariates: bool = False
     shrinks: bool = False
+    joint: bool = False
 
     @property
     def uses_target(self) -> bool:
@@ -707,7 +710,8 @@ class GroupEncoder(TransformerMixin, BaseEstimator):
         if isinstance(table, LazyTable):
             return
         kind, groups = type(self).__name__, layout.group_names(layout.names)
-        if groups and not layout.others and self.covariates is None and self._needs.covariates == "optional":
+        alone = groups and not layout.others and not (self._needs.joint and len(groups) > 1)
+        if alone and self.covariates is None and self._needs.covariates == "optional":
             warn_of_groups_alone(kind, len(layout.names), groups)
         in_frame = get_output_config("transform", self)["dense"] != "default"
         with_role = {*layout.shares, *sum(layout.parents, ())}

@@ -192,6 +192,7 @@ class CrossedEffectsEncoder(GroupEncoder):
             target="response",
             target_type=self.target_type,
             own_covariates=True,
+            joint=True,
         )
 
     def _learn(self, inputs: Inputs) -> None:

@@ -228,6 +228,7 @@ class SufficientEncoder(GroupEncoder):
             target="response",
             target_type="continuous" if self.target_type == "auto" and regression else self.target_type,
             own_covariates=True,
+            joint=True,
         )
 
     def _learn(self, inputs: Inputs) -> None:
