@@ -87,6 +87,8 @@ METHOD_TEXTS = {
     "target_encoder": "Its mean target, shrunk, cross-fitted: scikit-learn's TargetEncoder.",
     "drop": "Nothing: the column is left out.",
     "states": "The probabilities of the hidden states of the level and of the row.",
+    "effects": "Its effect on the target net of all other groups, with crossings, cross-fitted.",
+    "indicators": "A column of 0 and 1 for each level of groups with few levels.",
 }
 # What a comparison runs unless methods are named, the fast ones first; one_hot only where levels are few.
 QUICK_METHODS = (DROP, "target_mean", "means", ONE_HOT, "low_rank")
