@@ -306,7 +306,7 @@ def test_a_winner_by_a_significant_difference():
     assert verdict(best, replace(ONE_HOT, score=70_911.0), replace(drop, score=95_020.0)) == [
         "Encode zipcode with means (MeansEncoder): typical error 61,300 instead of 70,900 "
         "with one-hot columns, 25.0 % less (95 % interval 10.0 to 40.0 %).",
-        "The difference is unlikely to be chance (p = 0.012, corrected for overlapping folds and for 2 "
+        "This difference is unlikely to be chance (p = 0.012, corrected for overlapping folds and for 2 "
         "methods compared).",
         "Without zipcode, the typical error is 95,000.",
     ]
@@ -328,7 +328,7 @@ def test_a_tiny_p_value_is_given_as_a_bound():
 
 def test_a_winner_that_may_be_chance():
     assert verdict(better("means", 1.5, 0.4), ONE_HOT)[1] == (
-        "The difference may be chance (p = 0.400, corrected for overlapping folds and for 1 method "
+        "This difference may be chance (p = 0.400, corrected for overlapping folds and for 1 method "
         "compared); more repetitions or more rows would help to decide."
     )
 
@@ -354,7 +354,7 @@ def test_if_the_baseline_is_best_it_is_compared_with_dropping():
     assert verdict(best, summary("drop", 2.5, n_columns=0)) == [
         "Encode zipcode with one-hot columns: typical error 2 instead of 2.5 without it, "
         "20.0 % less (95 % interval 10.0 to 30.0 %).",
-        "The difference is unlikely to be chance (p = 0.010, corrected for overlapping folds and for 1 "
+        "This difference is unlikely to be chance (p = 0.010, corrected for overlapping folds and for 1 "
         "method compared).",
     ]
 
@@ -507,7 +507,7 @@ def test_if_a_simpler_method_is_chosen_the_one_with_the_smallest_error_is_compar
     )
     assert found[2].replace("\u00a0", " ") == (
         "The smallest typical error is that of means (MeansEncoder) with 3 columns, 1.5: fisher is between "
-        "1.2 % worse and 0.2 % better (95 % interval), so the difference may be chance."
+        "1.2 % worse and 0.2 % better (95 % interval), so which of the two is better is not certain."
     )
 
 

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 _LOSS_TEXT = " Its loss is of squared errors, so its percentages are larger than those of the typical error."
 
 
+_RMSE_TEXT = (
+    " The typical error is the root of the mean squared error: large misses count more, so most misses are "
+    "smaller."
+)
+
+
 def comparison_page(
     comparison: Comparison,
     loading: str | None = None,
@@ -136,6 +142,7 @@ def results_part(comparison: Comparison) -> TablePart:
             "interval. p: how likely a difference as large is by chance alone, accounting for training rows "
             "shared by folds and for the number of methods; a dash if there is no test. Seconds: medians "
             "over the folds, encoder and model together."
+            f"{_RMSE_TEXT if 'RMSE' in comparison.plan.scoring.name else ''}"
         ),
         highlighted=None if summaries[0].failed else place_of(comparison.best, summaries),
         explained=METHOD_TEXTS,
@@ -283,7 +290,9 @@ def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TableP
             # A line must not end between a number and its percent sign.
             text=(
                 report["summary"].replace(" %", "\u00a0%")
-                + f" Judged by {best.model} on rows held out of the whole table."
+                + f" Judged by {best.model} on rows held out of the whole table. Candidates that fall "
+                "clearly behind leave after some of the folds; gains are those on the folds that a candidate and "
+                "dropping both took part in, and may be in another order than the choice."
                 + (_LOSS_TEXT if comparison.plan.data.task == "regression" else "")
             ),
             highlighted=found["chosen"].index(True),
@@ -300,8 +309,8 @@ def _contribution_tables(report: dict[str, Any], unit: float, group: str) -> lis
     words = {
         "component": (
             "By how much the loss grows if the columns of a component are shuffled among the rows, in "
-            f"percent of the loss without {group}; that may be more than 100\u00a0%. Components that carry "
-            "the same information each look less important than they are."
+            f"percent of the loss without {group}: how much the model leans on them, not what they gain. "
+            "Components that carry the same information each look less important than they are."
         ),
         "group": (
             "By how much the loss grows if the levels of a group are shuffled among the rows, in percent of "
@@ -342,9 +351,9 @@ def _folds_table(comparison: Comparison) -> TablePart:
         text=(
             "Inside the training rows of each fold, the model itself judged whether the column helps and "
             "which kind of encoding helps most. The gains it names are of its own loss (squared errors, in "
-            "which single rows are limited, or the log loss) and of the best of several candidates, so they "
-            "are larger than the improvements measured on the test rows. A choice that differs between folds "
-            "was a close one."
+            "which single rows are limited, or the log loss) and of the best of several candidates; they are "
+            "not to be compared with the improvements measured on the test rows. A choice that differs "
+            "between folds was a close one."
         ),
     )
 

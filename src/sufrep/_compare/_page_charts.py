@@ -149,7 +149,7 @@ def _intervals_text(comparison: Comparison, done: Sequence[Summary]) -> str:
     return (
         " Lines are 95\u00a0% intervals that account for training rows shared by folds. Where a line "
         f"includes {includes}, the difference may be chance. A line is for its method alone; p, in the "
-        "table, also accounts for the number of methods compared."
+        "table, also accounts for the number of methods compared, and decides where the two disagree."
     )
 
 
@@ -235,7 +235,8 @@ def _plane_part(
     return ChartPart(
         title=f"Map of the levels of {data.group_name}",
         text=(
-            f"Levels that are similar according to {method} are close to each other. Colour: {means_title}. "
+            f"Levels that are similar according to {method} are close to each other. It is no geographic "
+            f"map: only distances between dots matter. Colour: {means_title}. "
             f"Size: number of rows.{limited} {ZOOM_HINT}"
         ),
         chart=level_map(
@@ -267,8 +268,8 @@ def spectrum_parts(comparison: Comparison) -> list[ChartPart]:
             text=(
                 "Spectrum of the matrix of covariate means: each bar is a direction, and its height is the "
                 "share of the variance between levels. The line shows what the same rows give if levels are "
-                f"assigned at random. Directions above it: {n_above} of {len(spectrum.shares)}. The fewer "
-                "they are, the fewer columns can say in what the levels differ."
+                f"assigned at random. Directions above it: {n_above} of {len(spectrum.shares)}. About so "
+                "many columns are enough to say how the covariates of the levels differ; the rest is noise."
             ),
             chart=spectrum_bars(spectrum.shares, noise=spectrum.noise),
             description=f"Spectrum of the means matrix; directions above noise: {n_above}.",

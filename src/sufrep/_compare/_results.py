@@ -558,8 +558,8 @@ def _evidence(gain: Gain, n_compared: int) -> str:
     p = p_value_statement(gain.p_corrected)
     p = f"{p}, corrected for overlapping folds and for {n_compared} {methods} compared"
     if gain.p_corrected < SIGNIFICANCE:
-        return f"The difference is unlikely to be chance ({p})."
-    return f"The difference may be chance ({p}); more repetitions or more rows would help to decide."
+        return f"This difference is unlikely to be chance ({p})."
+    return f"This difference may be chance ({p}); more repetitions or more rows would help to decide."
 
 
 def _ties(choice: Choice, scoring: Scoring) -> str:
@@ -605,7 +605,7 @@ def _next_best(
         extreme = "smallest" if scoring.is_loss else "largest"
         text = f"The {extreme} {scoring.spoken} is that of {text}, {score}"
     if math.isfinite(gain.low):
-        chance = ", so the difference may be chance" if gain.low <= 0 <= gain.high else ""
+        chance = ", so which of the two is better is not certain" if gain.low <= 0 <= gain.high else ""
         return f"{text}: {best.method} is {_range_text(gain.low, gain.high, scoring)}{chance}."
     return f"{text}. The difference was not tested: {gain.no_test}." if gain.no_test else f"{text}."
 
