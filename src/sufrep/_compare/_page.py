@@ -291,8 +291,8 @@ def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TableP
             text=(
                 report["summary"].replace(" %", "\u00a0%")
                 + f" Judged by {best.model} on rows held out of the whole table. Candidates that fall "
-                "clearly behind leave after some of the folds; gains are those on the folds that a candidate and "
-                "dropping both took part in, and may be in another order than the choice."
+                "clearly behind leave after some of the folds; gains are those on the folds that a candidate "
+                "and dropping both took part in, and may be in another order than the choice."
                 + (_LOSS_TEXT if comparison.plan.data.task == "regression" else "")
             ),
             highlighted=found["chosen"].index(True),
