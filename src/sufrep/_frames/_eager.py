@@ -472,7 +472,10 @@ def dense_rows(blocks: Sequence[Array], lookups: Sequence[Lookup], n_rows: int) 
             result[rows, left : left + part.shape[1]] = part
             left += part.shape[1]
 
-    in_threads(write, range(0, n_rows, _CHUNK))
+    if n_rows <= _CHUNK:
+        write(0)
+    else:  # most of the time goes into memory that is touched for the first time, which threads share
+        in_threads(write, range(0, n_rows, _CHUNK))
     return result
 
 
