@@ -549,3 +549,12 @@ def test_splits_that_ignore_time_are_refused(rows, options, message):
     data = read_data(X.assign(day=range(120)), y, "town", "auto", "day")
     with pytest.raises(InvalidParameterError, match=message):
         make_splits(data, **{"cv": 4, "n_repeats": 1, "folds": "spread", "seed": 0, **options})
+
+
+def test_all_groups_are_named_in_words():
+    X = pd.DataFrame({"a": list("uv") * 6, "b": list("xyz") * 4, "c": list("klmn") * 3, "x": np.arange(12.0)})
+    named = {
+        text: read(X, np.arange(12.0), group=group).groups_in_words
+        for text, group in (("a", "a"), ("a and b", ["a", "b"]), ("a, b and c", ["a", "b", "c"]))
+    }
+    assert list(named) == list(named.values())

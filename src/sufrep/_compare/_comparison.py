@@ -129,7 +129,7 @@ class Comparison:
             self._choice(),
             self.plan.scoring,
             baseline=self.baseline,
-            group=data.group_name,
+            group=data.groups_in_words,
             target=data.target_name,
             is_identifier=data.is_identifier,
             n_repeats=self.plan.n_repeats,

@@ -74,6 +74,8 @@ class ComparisonData:
         If there are several groups, the position of the one with most levels.
     group_name : str
         Name of that group.
+    groups_in_words : str
+        The names of all groups.
     columns : list of str or int
         All columns of X that groups are made of.
     codes : ndarray of int, shape (n,)
@@ -96,6 +98,7 @@ class ComparisonData:
     group: Group | list[Group]
     group_position: int
     group_name: str
+    groups_in_words: str
     columns: list[Column]
     codes: Codes
     levels: Levels
@@ -171,7 +174,8 @@ def read_data(
         target_name, X = y, table.frame.to_native()
     layout = _layout(table, group)
     group_position, factor = _largest_group(table, layout)
-    group_name = layout.group_names(table.names)[group_position]
+    group_names = layout.group_names(table.names)
+    group_name = group_names[group_position]
     values, task = read_target_values(values, task)
     _refuse_target_in_table(table, target_name, values)
     # pandas columns may be named by numbers; these go by position, as the columns of arrays do.
@@ -189,6 +193,7 @@ def read_data(
         group=_group_of(layout, table.names if named else None),
         group_position=group_position,
         group_name=group_name,
+        groups_in_words=" and ".join(filter(None, (", ".join(group_names[:-1]), group_names[-1]))),
         columns=kept,
         codes=factor.codes,
         levels=factor.levels,

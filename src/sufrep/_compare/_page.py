@@ -66,7 +66,7 @@ def comparison_page(
         parts.append(time_part(comparison, done))
     parts.append(glossary_part(comparison))
     return Page(
-        title=f"{data.group_name}: which encoding predicts {data.target_name} best?",
+        title=f"{data.groups_in_words}: which encoding predicts {data.target_name} best?",
         subtitle="Encodings of one column, compared by cross-validation.",
         verdict=comparison.verdict,
         origin=origin_text(source, day),
@@ -274,7 +274,7 @@ def choice_parts(comparison: Comparison, done: Sequence[Summary]) -> list[TableP
     if (best.method, best.model) != comparison.best:
         return [replace(_folds_table(comparison), title="What SufficientEncoder kept in each fold")]
     report = comparison.fitted_encoder(best.method, best.model).report_
-    found, group = report["candidates"], comparison.plan.data.group_name
+    found, group = report["candidates"], comparison.plan.data.groups_in_words
     unit = found["loss"][0]  # of dropping the column
     return [
         TablePart(
