@@ -793,7 +793,7 @@ class ForeignStepError(SufrepError, TypeError):
 
     def __init__(self, name: str, step: object, hint: str) -> None:
         super().__init__(
-            f"The step {name!r} is {step!r}, which is not one of sufrep's: a file without code cannot hold "
+            f"The step {name!r} is {step!r}, which is no encoder of sufrep: a file without code cannot hold "
             f"it.\nHint: {hint}"
         )
 

@@ -197,7 +197,7 @@ def zipcodes(library, values):
 @pytest.mark.parametrize(
     ("fitted", "used", "types"),
     [
-        (["98178", "98125"], [98178, 98125], r"of type int \('98(178|125)', …\), those of fit of type str"),
+        (["98178", "98125"], [98178, 98125], r"of type int \(98(178|125), …\), those of fit of type str"),
         ([98178, 98125], ["98178", "98125"], r"of type str \('98(178|125)', …\), those of fit of type int"),
     ],
 )

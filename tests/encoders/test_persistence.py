@@ -542,7 +542,7 @@ def test_steps_that_are_not_fitted_are_not_saved(file):
 @pytest.mark.parametrize(
     ("step", "text"),
     [
-        (Ridge(), r"'last' is Ridge\(\), which is not one of sufrep's.*\nHint: save the steps before it"),
+        (Ridge(), r"'last' is Ridge\(\), which is no encoder of sufrep.*\nHint: save the steps before it"),
         (StandardScaler(), r"'last' is StandardScaler\(\).*\nHint: save the steps of sufrep alone"),
         (TargetEncoder(), r"\nHint: MeansEncoder\(group, covariates=\[\], use_target=True\) is sufrep's"),
         (ColumnTransformer([("e", TargetEncoder(), ["g"])]), r"\nHint: MeansEncoder\(group, covariates=\[\]"),

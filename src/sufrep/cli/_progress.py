@@ -149,7 +149,8 @@ class RunningRanking:
                 self._printed.add((method, model))
                 left = time_in_words(standing.seconds_left)
                 done = f"compare: {method} with {model}: {number_in_table(score)}"
-                print(f"{done}, place {place}; about {left} left", file=sys.stderr)
+                n_so_far = len(standing.ranking)
+                print(f"{done}, place {place} of {n_so_far} so far; about {left} left", file=sys.stderr)
         if standing.n_done == standing.n_all:
             print_end("compare", monotonic() - self._started)
 

@@ -85,14 +85,16 @@ def save(fitted: Any, path: str | os.PathLike[str]) -> None:
     steps = fitted.steps if isinstance(fitted, Pipeline) else [("encoder", fitted)]
     for name, step in steps:
         if not isinstance(step, (GroupEncoder, ToNumbers, DropColumns)):
-            raise ForeignStepError(name, step, _instead_of(step))
+            raise ForeignStepError(name, step, _instead_of(step, alone=step is fitted))
     save_steps(steps, path)
 
 
-def _instead_of(step: Any) -> str:
-    """What to save instead of a step of another library."""
+def _instead_of(step: Any, *, alone: bool) -> str:
+    """What to save instead of a model, or of a step of another library."""
     from sklearn.preprocessing import TargetEncoder
 
+    if alone and hasattr(step, "predict"):
+        return "joblib.dump saves a model, with its code; sufrep.save its fitted encoder alone."
     if hasattr(step, "predict"):
         return "save the steps before it, as in pipeline[:-1], and the model as its own library does."
     parts = [part for _, part, _ in getattr(step, "transformers", [("", step, "")])]

@@ -47,7 +47,7 @@ def warn_of_text(encoder: str, columns: Sequence[str], groups: Sequence[str]) ->
 
 @dataclass(frozen=True, slots=True)
 class Spellings:
-    """How levels are written: the types of those that are not null, their spellings, and the first one."""
+    """How levels are written: types and spellings of those that are not null, and the first one as code."""
 
     types: frozenset[str]
     spelt: frozenset[str]
@@ -58,7 +58,7 @@ def spellings_of(levels: Sequence[Any]) -> Spellings:
     """Find out how levels are written."""
     known = [level for level in levels if level is not None]
     types = frozenset(type(level).__name__ for level in known)
-    return Spellings(types, frozenset(map(_spelling, known)), level_label(known[0]) if known else "")
+    return Spellings(types, frozenset(map(_spelling, known)), _as_code(known[0]) if known else "")
 
 
 def warn_of_unseen(group: str, new: list[Any], known: Spellings) -> None:
@@ -71,10 +71,18 @@ def warn_of_unseen(group: str, new: list[Any], known: Spellings) -> None:
     here, there = (", ".join(sorted(names)) for names in (found.types, known.types))
     warn(
         f"No row of column {group!r} holds a level that fit saw: all are new. The levels here are of "
-        f"type {here} ({found.first!r}, …), those of fit of type {there} "
-        f"({known.first!r}, …).\nHint: read the column in the same way on both sides.",
+        f"type {here} ({found.first}, …), those of fit of type {there} "
+        f"({known.first}, …).\nHint: read the column in the same way on both sides"
+        + (
+            f", as in X.astype({{{group!r}: {there}}})." if there in ("str", "int") and there != here else "."
+        ),
         UnseenLevelsWarning,
     )
+
+
+def _as_code(level: Any) -> str:
+    """A level as one would type it: text in quotes, numbers without."""
+    return repr(level) if isinstance(level, str) else level_label(level)
 
 
 def _spelling(level: Any) -> str:
