@@ -35,13 +35,14 @@ class MeansEncoder(GroupEncoder):
     Try it first: it is fast, takes data in chunks and needs no target, so that it also describes levels
     for which none is known. Use ``shrinkage="auto"`` if there are levels of few rows.
 
+    Without a target it cannot leak one. With ``use_target`` the target is one more covariate, which helps
+    where the covariates alone are not informative enough; in training, the means are then learnt without
+    the row's fold. Nulls in the covariates are skipped; a level that has no value of a covariate gets its
+    overall mean.
+
     Assumption (lemma 2 of the paper): the level acts on the target only through a hidden state L, and
     the matrix A of the means E[X | L = l] has a left inverse. Then ω(g) = E[X | G = g] = A·P(L | G = g)
-    keeps all that the level says about the target. It needs no target, so it cannot leak one. With
-    ``use_target`` the target is one more covariate, which adds a row to A and helps where the covariates
-    alone are not informative enough; in training, the means are then learnt without the row's fold.
-
-    Nulls in the covariates are skipped; a level that has no value of a covariate gets its overall mean.
+    keeps all that the level says about the target. ``use_target`` adds a row to A.
 
     Parameters
     ----------
@@ -69,7 +70,8 @@ class MeansEncoder(GroupEncoder):
         "auto" replaces the sample means by their posterior means under the normal model
         x̄_g ~ N(ω_g, W/n_g), ω_g ~ N(m, T), whose m, T and W are estimated from the moments (multivariate
         empirical Bayes): small levels, and directions in which levels hardly differ, are shrunk
-        towards the overall mean. An unseen level gets m.
+        towards the overall mean. With ``unseen="prior"`` an unseen level gets m; by default its own
+        shrunken mean.
     leave_one_out : bool, default=False
         Give each row of ``fit_transform`` the mean of its level without the row itself. Where levels are
         small, their means contain the row in training but not for new rows, and trees learn that
