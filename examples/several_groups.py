@@ -3,12 +3,13 @@
     python examples/several_groups.py DATA [results.jsonl] [--seeds 0 1 2] [--tables videogame_sales …]
         [--entries catboost cells+shares/xgboost …] [--rows 40000]
 
-DATA is the folder of ``sufrep.datasets``. Rows, of large tables a sample, are shuffled into five folds by the
-seed. The worlds (`additive`, `hidden`, `pair`, `triple`, `noise`) are simulated, and drawn anew for each seed.
-A tenth of the training rows decides when CatBoost and xgboost stop and how deep they are (CatBoost 4, 6
-or 8, xgboost 3 or 6); the encoders learn from all training rows. Losses are mean squared errors or, for
-classes, mean −log P. The table shows mean losses and, in percent of CatBoost's, the mean difference over
-the folds of all seeds and its standard error. Folds that the file already has are not run again.
+DATA is the folder of ``sufrep.datasets``. Rows, of large tables a sample, are shuffled into five folds by
+the seed. The worlds (`additive`, `hidden`, `pair`, `triple`, `noise`) are simulated, and drawn anew for
+each seed. A tenth of the training rows decides when CatBoost and xgboost stop and how deep they are
+(CatBoost 4, 6 or 8, xgboost 3 or 6); the encoders learn from all training rows. Losses are mean squared
+errors or, for classes, mean −log P. The table shows mean losses and, in percent of CatBoost's, the mean
+difference over the folds of all seeds and its standard error. Folds that the file already has are not run
+again.
 """
 
 from __future__ import annotations
