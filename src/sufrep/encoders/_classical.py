@@ -47,7 +47,7 @@ class ContrastEncoder(GroupEncoder):
         Whether the other columns come before the encoding in the output, or are dropped.
     unseen : {"estimate", "prior", "error"}, default="estimate"
         What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
-        all that levels share as it was learnt (codings, ranks and local effects use the prior
+        all that levels share as it was learnt (codings, ranks, cells and local effects use the prior
         instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
@@ -141,7 +141,7 @@ class PermutationEncoder(GroupEncoder):
         Whether the other columns come before the encoding in the output, or are dropped.
     unseen : {"estimate", "prior", "error"}, default="estimate"
         What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
-        all that levels share as it was learnt (codings, ranks and local effects use the prior
+        all that levels share as it was learnt (codings, ranks, cells and local effects use the prior
         instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
@@ -225,7 +225,7 @@ class FisherEncoder(GroupEncoder):
         Whether the other columns come before the encoding in the output, or are dropped.
     unseen : {"estimate", "prior", "error"}, default="estimate"
         What a level that ``fit`` did not see gets: the vector that its own rows in the given table say, with
-        all that levels share as it was learnt (codings, ranks and local effects use the prior
+        all that levels share as it was learnt (codings, ranks, cells and local effects use the prior
         instead); an average vector (usually the weighted mean of the level vectors); or an error.
     missing : {"level", "prior", "error"}, default="level"
         How a null in the group column is treated: as a level of its own, as an unseen level, or as an error.
