@@ -26,10 +26,16 @@ def test_every_protocol_is_of_a_data_set_and_names_models():
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_models_that_read_one_group_do_not_suit_several(name):
-    assert protocol_of(name).has_several_groups == (name == "insteval_sigrist")
-    assert protocol_of("insteval_sigrist").suits("xgboost_tuned", "crossed_effects")
-    assert not protocol_of("insteval_sigrist").suits("catboost_native", "native")
+def test_tables_of_several_groups_are_known(name):
+    several = (
+        "insteval_sigrist",
+        "videogame_sales",
+        "movielens",
+        "open_payments_text",
+        "midwest_survey_text",
+    )
+    assert protocol_of(name).has_several_groups == (name in several)
+    assert protocol_of(name).suits(protocol_of(name).encoded_model, "crossed_effects")
 
 
 def test_numbers_are_the_default():

@@ -14,7 +14,6 @@ from sufrep._paper.names import (
     BENCHMARK_METHODS,
     BENCHMARK_MODELS,
     CLASS_MODELS,
-    NATIVE_MODELS,
 )
 
 Loss: TypeAlias = Literal["MSE", "log loss"]
@@ -70,8 +69,6 @@ class Protocol:
 
     def suits(self, model: str, method: str) -> bool:
         """Whether a model with a method can predict this target from these groups."""
-        if self.has_several_groups and model in NATIVE_MODELS:
-            return False  # they read one group
         if self.target_type == "continuous":
             return True
         if self.target_type == "multiclass" and (model in AT_MOST_BINARY or method in AT_MOST_BINARY):
@@ -86,8 +83,10 @@ _PROTOCOLS = {
     "nycflights_delayed": Protocol("binary"),
     "open_payments": Protocol("binary"),
     "midwest_survey": Protocol("multiclass"),
-    "open_payments_text": Protocol("binary"),
-    "midwest_survey_text": Protocol("multiclass"),
+    "videogame_sales": Protocol(has_several_groups=True),
+    "movielens": Protocol(has_several_groups=True),
+    "open_payments_text": Protocol("binary", has_several_groups=True),
+    "midwest_survey_text": Protocol("multiclass", has_several_groups=True),
     "wages": Protocol(own_folds=5, encoded_model="xgboost_tuned", is_published=True),
     "insteval_sigrist": Protocol(
         own_folds=5, encoded_model="xgboost_tuned", is_published=True, has_several_groups=True

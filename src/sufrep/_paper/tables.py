@@ -286,23 +286,31 @@ def _range(numbers: Iterable[int]) -> str:
 # The benchmark
 
 
+_SEVERAL_GROUPS = ", several groups"
+
+
 def benchmark_tables(records: Sequence[Record]) -> list[TextTable]:
     """Return losses, our encoder against the best other entry, and times; nothing without one-hot columns.
 
-    Data sets with another loss have other tables.
+    Data sets with another loss, or with several groups, have other tables.
     """
     found = benchmark_results(records)
-    losses = {loss: [item for item in found if protocol_of(item.dataset).loss == loss] for loss in LOSSES}
-    parts = [(loss, items) for loss, items in losses.items() if items]
+    kinds: dict[tuple[bool, Loss], list[BenchmarkResult]] = {
+        (several, loss): [] for several in (False, True) for loss in LOSSES
+    }
+    for item in found:
+        protocol = protocol_of(item.dataset)
+        kinds[protocol.has_several_groups, protocol.loss].append(item)
+    parts = [(loss, several, items) for (several, loss), items in kinds.items() if items]
     judged = judgements(records)
     return [
-        *(_loss_table(loss, items) for loss, items in parts),
+        *(_loss_table(*part) for part in parts),
         *([_judgement_table(judged)] if judged else []),
-        *(_seconds_table(loss, items) for loss, items in parts),
+        *(_seconds_table(*part) for part in parts),
     ]
 
 
-def _loss_table(loss: Loss, found: Sequence[BenchmarkResult]) -> TextTable:
+def _loss_table(loss: Loss, several: bool, found: Sequence[BenchmarkResult]) -> TextTable:
     folds = sorted({item.n_folds for item in found})
     notes = [
         f"Means over {' or '.join(map(str, folds))} folds; encodings are followed by {BASELINE_MODEL}.",
@@ -312,12 +320,13 @@ def _loss_table(loss: Loss, found: Sequence[BenchmarkResult]) -> TextTable:
         notes.append(f"Run only if named, because it is slow on classes: {', '.join(SLOW_ON_CLASSES)}.")
     if any(protocol_of(item.dataset).target_type == "multiclass" for item in found):
         notes.append(f"Not run on more than two classes, for which they are not made: {_BINARY_ONLY}.")
-    return _entry_table(f"Benchmark: {loss} in percent of {BASELINE}", found, _error_cell, tuple(notes))
+    title = f"Benchmark: {loss} in percent of {BASELINE}{_SEVERAL_GROUPS if several else ''}"
+    return _entry_table(title, found, _error_cell, tuple(notes))
 
 
-def _seconds_table(loss: Loss, found: Sequence[BenchmarkResult]) -> TextTable:
+def _seconds_table(loss: Loss, several: bool, found: Sequence[BenchmarkResult]) -> TextTable:
     of_classes = "" if loss == "MSE" else ", classes"
-    title = f"Benchmark: median seconds per fold{of_classes}"
+    title = f"Benchmark: median seconds per fold{of_classes}{_SEVERAL_GROUPS if several else ''}"
     return _entry_table(title, found, lambda item: f"{item.seconds:.2f}")
 
 

@@ -615,8 +615,10 @@ def held_out_columns(
                 tuple(np.empty((len(test), 0)) for _ in new[1:]),
             )
             continue
-        first, *others = (np.hstack([*map(taken, lookups)]) for lookups in encoded)
-        found[name] = HeldOutColumns(np.hstack([*map(taken, known)]), first, tuple(others))
+        # A component may find nothing to say.
+        none = [np.empty((len(part), 0)) for part in (train, test)]
+        first, *others = (np.hstack([none[1], *map(taken, lookups)]) for lookups in encoded)
+        found[name] = HeldOutColumns(np.hstack([none[0], *map(taken, known)]), first, tuple(others))
     return found
 
 

@@ -15,7 +15,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from sufrep._threads import one_thread
 from sufrep.solvers.crossed import CrossedDesign, CrossedFit, effect_errors, fit_crossed
@@ -361,6 +360,9 @@ def _predicted_by_trees(X: Floats, y: Floats, weights: Floats | None, seed: int)
         parts = [(one, other), (other, one)]
     for fitted, predicted in parts:
         own = None if weights is None else weights[fitted]
+        # Files of encoders that need no trees know of these effects, too (test_lazy_frames_load_no_learner).
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
         trees = HistGradientBoostingRegressor(**_TREES, random_state=seed)
         with one_thread() if n < _HALVES_BELOW else nullcontext():
             found[predicted] = trees.fit(X[fitted], y[fitted], sample_weight=own).predict(X[predicted])
