@@ -25,11 +25,9 @@ _RATIOS = 2.0 ** np.arange(-2, 11)
 # nothing about new rows if hardly any row has another one in its cell.
 _LEAST_MORE_CELLS = 1.02
 _LEAST_REPEATED = 0.2
-# Columns with fewer levels than this are not combined with each other: trees do that themselves.
-_LEAST_LEVELS = 11
 # Sweeps over the columns of the additive model, and the relative change at which they end.
-_MOST_SWEEPS = 12
-_SMALL_CHANGE = 1e-3
+_MOST_SWEEPS = 40
+_SMALL_CHANGE = 1e-4
 # The gain of a combination is significant at this level, shared by all that are tried.
 _LEVEL = 0.05
 
@@ -287,8 +285,6 @@ def _usable(factors: Factors, weights: Floats, candidates: Iterator[tuple[int, .
     sizes = [len(np.unique(codes[counted & (codes >= 0)])) for codes in factors.codes]
     found = []
     for columns in candidates:
-        if max(sizes[column] for column in columns) < _LEAST_LEVELS:
-            continue
         codes, n_cells = combine(factors, columns)
         counts = np.bincount(codes[counted & (codes >= 0)], minlength=n_cells)
         parents = combinations(columns, len(columns) - 1)
