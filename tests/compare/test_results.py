@@ -482,7 +482,7 @@ def test_the_best_of_the_others_is_compared_with_the_recommended_method():
         return make_verdict((best, means, ONE_HOT), choice, LOSS, **options)[2].replace("\u00a0", " ")
 
     text = "The best of the others is means (MeansEncoder) with 5 columns, typical error 1.6"
-    assert said(choice) == (f"{text}: sufficient is between 2.0 % better and 9.0 % better (95 % interval).")
+    assert said(choice) == (f"{text}: sufficient is between 2.0 % and 9.0 % better (95 % interval).")
     untested = {"means": over(nan, nan, "two folds"), "one_hot": over(0.1, 0.4)}
     assert said(replace(choice, over_others=untested)) == (
         f"{text}. The difference was not tested: two folds."

@@ -541,11 +541,12 @@ def _leave_out(
 
 def _range_text(low: float, high: float, scoring: Scoring) -> str:
     """Say between which ends a difference lies, an interval that may be on both sides of zero."""
-    ends = [
-        f"{scoring.improvement_text(abs(end), sign=False)} {'better' if end >= 0 else 'worse'}"
-        for end in (low, high)
-    ]
-    return f"between {ends[0]} and {ends[1]} (95\u00a0% interval)"
+    sides = ["better" if end >= 0 else "worse" for end in (low, high)]
+    ends = [scoring.improvement_text(abs(end), sign=False) for end in (low, high)]
+    if sides[0] == sides[1]:
+        first, last = ends if high >= 0 else ends[::-1]
+        return f"between {first} and {last} {sides[0]} (95\u00a0% interval)"
+    return f"between {ends[0]} {sides[0]} and {ends[1]} {sides[1]} (95\u00a0% interval)"
 
 
 def _evidence(gain: Gain, n_compared: int) -> str:
