@@ -118,7 +118,7 @@ class SharesEncoder(GroupEncoder):
 
     Examples
     --------
-    Cities of two countries, told apart by the shops that they have:
+    Cities of two countries, distinguished by the shops that they have:
 
     >>> import pandas as pd
     >>> from sufrep import SharesEncoder
